@@ -9,7 +9,10 @@ use serde_json::Value;
 
 use crate::clients::Client;
 use crate::inventory::{Content, FoundFile};
-use crate::servers::{Found, FoundServer, Target};
+use crate::servers::{Found, FoundServer, NameableSecret, Target};
+
+/// The beginning of the name of a secret, in place of a value.
+const SECRET: &str = "${secret:";
 
 /// Length of a name that has a client's name at its end.
 const ALIAS_ROOM: usize = 60;
@@ -213,16 +216,47 @@ fn is_entry(server: &FoundServer, entry: &Value) -> bool {
 
 /// True if the configuration has this server, with names of secrets in place of their values.
 fn is_entry_naming(server: &FoundServer, entry: &Value) -> bool {
-    let texts = match &server.target {
-        Target::Stdio { .. } => &entry["env"],
-        Target::Remote { .. } => &entry["headers"],
-    };
+    let texts = &entry[field_of_secrets(server)];
     let names = server.nameable_secrets().into_iter().filter_map(|secret| {
         let text = texts[secret.key.as_str()].as_str()?;
-        let name = text.strip_prefix("${secret:")?.strip_suffix('}')?;
+        let name = text.strip_prefix(SECRET)?.strip_suffix('}')?;
         Some((secret.key, SecretName::new(name).ok()?))
     });
     is_written(server.entry_naming(&names.collect()).expose(), entry)
+}
+
+/// The secrets of a server that its entry of the configuration has as texts, and could name.
+#[must_use]
+pub fn secrets_as_texts(server: &FoundServer, entry: &Value) -> Vec<NameableSecret> {
+    let texts = &entry[field_of_secrets(server)];
+    let mut secrets = server.nameable_secrets();
+    secrets.retain(|secret| {
+        let text = texts[secret.key.as_str()].as_str();
+        text.is_some_and(|text| !text.starts_with(SECRET))
+    });
+    secrets
+}
+
+/// The server's entry of the configuration, with these names in place of values.
+#[must_use]
+pub fn naming(server: &FoundServer, entry: &Value, names: &BTreeMap<String, SecretName>) -> Value {
+    let mut entry = entry.clone();
+    let mut texts = entry.get_mut(field_of_secrets(server));
+    for (key, name) in names {
+        let text = texts.as_mut().and_then(|texts| texts.get_mut(key));
+        if let Some(text) = text {
+            *text = format!("{SECRET}{}}}", name.as_str()).into();
+        }
+    }
+    entry
+}
+
+/// The field of an entry whose values can be secrets.
+fn field_of_secrets(server: &FoundServer) -> &'static str {
+    match &server.target {
+        Target::Stdio { .. } => "env",
+        Target::Remote { .. } => "headers",
+    }
 }
 
 /// True if an entry of the configuration is as it was written; being disabled does not count.

@@ -27,6 +27,15 @@ pub enum Edit {
         /// The value.
         value: Value,
     },
+    /// Gives an entry another value, at its place.
+    Replace {
+        /// The place of the entry.
+        parent: Parent,
+        /// The name.
+        name: String,
+        /// The value.
+        value: Value,
+    },
 }
 
 /// The new content of a file, and the record that leads back.
@@ -124,6 +133,7 @@ pub fn rewrite(document: &Document, edits: &[Edit]) -> Result<Rewritten, EditErr
     let changes = edits.iter().map(|edit| match edit {
         Edit::Remove { parent, name } => document.remove(parent, name),
         Edit::Insert { parent, name, value } => document.insert(parent, name, value),
+        Edit::Replace { parent, name, value } => document.replace(parent, name, value),
     });
     let changes = changes.collect::<Result<Vec<_>, _>>()?;
     let bytes = document.bytes();

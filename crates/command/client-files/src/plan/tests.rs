@@ -208,3 +208,27 @@ fn entries_that_cannot_be_used_are_kept_with_their_reason() {
     let plan = plan(&[file("cursor", &json!({ "a": entry }))], &json!({}));
     assert_eq!((plan.servers.len(), plan.skipped.len()), (0, 1));
 }
+
+/// A server that the configuration has with secrets as texts can name them there, and is the same
+/// one then.
+#[test]
+fn an_entry_with_secrets_as_texts_can_name_them() {
+    let env = json!({ "DOCS_KEY": "docs-canary-4751", "LOG": "x" });
+    let files = [file("cursor", &json!({ "docs": { "command": "docs", "env": env } }))];
+    let first = plan(&files, &json!({}));
+    let server = &first.servers[0].server;
+    let mut entry: Value = serde_json::from_str(server.entry().expose()).unwrap();
+    entry["disabled"] = true.into();
+    let secrets = secrets_as_texts(server, &entry);
+    let keys: Vec<_> = secrets.iter().map(|one| one.key.as_str()).collect();
+    assert_eq!(keys, ["DOCS_KEY"]);
+    let names = BTreeMap::from([("DOCS_KEY".to_owned(), SecretName::new("A").unwrap())]);
+    let named = naming(server, &entry, &names);
+    assert_eq!(named["env"], json!({ "DOCS_KEY": "${secret:A}", "LOG": "x" }));
+    assert_eq!(named["disabled"], true);
+    assert_eq!(secrets_as_texts(server, &named), []);
+    let moved = BTreeMap::from([(server.seal(), Alias::suggest("docs"))]);
+    let entries = BTreeMap::from([("docs".to_owned(), named)]);
+    let again = Plan::of_moves(&files, Existing { entries: &entries, moved: &moved });
+    assert_eq!(outcomes(&again), [("docs", &Outcome::Present, 1)]);
+}

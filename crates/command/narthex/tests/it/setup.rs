@@ -679,6 +679,37 @@ async fn an_edited_entry_of_narthex_goes_with_the_undo() {
     assert!(!home.place.path("data/setup").exists());
 }
 
+/// Keys that an import has copied into the settings move to the vault with their servers, and an
+/// undo brings the settings back as the import has left them.
+#[test]
+fn keys_that_an_import_has_copied_move_to_the_vault() {
+    let home = Home::new("https://tracker.example.com/mcp");
+    let told = home.run(&["mcp", "import", "--yes", "--from", "codex"]).succeeded().stdout;
+    assert!(told.contains("moves those of variables and headers to the vault; "), "{told}");
+    let imported = fs::read_to_string(home.settings()).unwrap();
+    assert!(imported.contains(DOCS_KEY), "the import copies keys");
+    let words = ["setup", "--yes", "--json", "--only", "codex"];
+    let data = home.run(&words).succeeded().json()["data"].take();
+    assert_eq!((names(&data["moved"]), &data["secrets"]), (vec!["docs"], &json!(["DOCS_KEY"])));
+    let settings = fs::read_to_string(home.settings()).unwrap();
+    assert!(!settings.contains("canary"), "{settings}");
+    let settings: Value = serde_json::from_str(&settings).unwrap();
+    let servers = &settings["mcp"]["servers"];
+    assert_eq!(servers["docs"]["env"], json!({ "DOCS_KEY": "${secret:DOCS_KEY}" }));
+    // It fails, and was there before.
+    assert_eq!(names(&data["stayed"]), ["issues"], "{data}");
+    assert!(servers["issues"].is_object(), "{settings}");
+    home.run(&["call", "docs", "echo", "message=through"]).succeeded();
+
+    // The server is known by its names, too.
+    let again = home.run(&words).succeeded().json()["data"].take();
+    assert_eq!((names(&again["moved"]), &again["secrets"]), (vec![], &json!([])), "{again}");
+    home.run(&["setup", "--undo", "--yes"]).succeeded();
+    assert_eq!(fs::read_to_string(home.settings()).unwrap(), imported);
+    assert_eq!(home.run(&["secrets", "list", "--quiet"]).succeeded().stdout, "");
+    assert_eq!(home.text(".codex/config.toml"), home.filled(CODEX));
+}
+
 /// An undo shows what it would do, asks once, and says what still runs.
 #[test]
 fn an_undo_asks_once_and_says_what_still_runs() {

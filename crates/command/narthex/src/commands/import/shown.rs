@@ -110,11 +110,12 @@ impl Import {
         output::line(&format!("\nCopied {count} into {file}. Files of clients are unchanged."))?;
         let secrets: usize = self.to_add().map(|one| one.server.secrets().len()).sum();
         if secrets > 0 {
-            let set = narthex("secrets set NAME", &[]);
+            let (set, set_up) = (narthex("secrets set NAME", &[]), narthex("setup", &[]));
             let (noun, verb) = if secrets == 1 { ("secret", "is") } else { ("secrets", "are") };
             output::line(&format!(
-                "{secrets} {noun} {verb} in that file now, which only you can read. To keep one \
-                 out of it, store it with `{set}`, and write `${{secret:NAME}}` in its place."
+                "{secrets} {noun} {verb} in that file now, which only you can read. `{set_up}` \
+                 moves those of variables and headers to the vault; to do it by hand, store one \
+                 with `{set}`, and write `${{secret:NAME}}` in its place."
             ))?;
         }
         let follows = self.is_followed(daemon).await;

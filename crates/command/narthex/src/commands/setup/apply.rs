@@ -86,10 +86,11 @@ pub(super) async fn run<'s>(
     let daemon = Daemon::ensure(context).await?;
     daemon.check_follows(&survey.settings).await?;
     let moving: Vec<_> = survey.moving().collect();
-    let new: Vec<_> = moving.iter().copied().filter(|one| one.outcome == Outcome::Add).collect();
-    let names = secrets::store(&new, journal, &daemon).await?;
-    let new: Vec<_> = new.into_iter().zip(names).collect();
-    settings::add(&new, survey, journal).await?;
+    let with_secrets = settings::with_secrets(survey)?;
+    let names = secrets::store(&with_secrets, journal, &daemon).await?;
+    let stored = with_secrets.into_iter().map(|(one, _)| one).zip(names);
+    let stored: Vec<_> = stored.collect();
+    settings::add(&stored, survey, journal).await?;
     daemon.reload().await?;
     let aliases: Vec<_> = moving.iter().map(|one| &one.alias).collect();
     let mut checked = daemon.check(&aliases, context).await?;
@@ -122,7 +123,7 @@ pub(super) async fn run<'s>(
             None => {}
         }
     }
-    take_failed_back(&mut applied, &new, survey, journal, &daemon).await?;
+    take_failed_back(&mut applied, &stored, survey, journal, &daemon).await?;
     if applied.moved.is_empty() && settings::entries(&survey.settings)?.is_empty() {
         // A client gains nothing by a narthex without servers.
         return Ok(applied);
@@ -191,7 +192,7 @@ fn needs_variables(names: &[String], service: &Service) -> String {
 /// and would be there twice.
 async fn take_failed_back(
     applied: &mut Applied<'_>,
-    new: &[(&Planned, secrets::Names)],
+    stored: &[(&Planned, secrets::Names)],
     survey: &Survey,
     journal: &mut Journal,
     daemon: &Daemon,
@@ -200,10 +201,12 @@ async fn take_failed_back(
     settings::note_working(&moved, journal)?;
     let is_failed =
         |one: &Planned| applied.failed.iter().any(|failed| failed.one.alias == one.alias);
-    let kept = new.iter().filter(|(one, _)| !is_failed(one));
+    // A server that was there before stays with its secrets.
+    let is_kept = |one: &Planned| one.outcome == Outcome::Present || !is_failed(one);
+    let kept = stored.iter().filter(|(one, _)| is_kept(one));
     let names = kept.flat_map(|(_, names)| names.values());
-    let stored: Vec<_> = names.map(|name| name.as_str().to_owned()).collect();
-    applied.secrets = stored;
+    let names: Vec<_> = names.map(|name| name.as_str().to_owned()).collect();
+    applied.secrets = names;
     let unproven = applied.failed.iter().filter_map(|one| Unproven::find(one.one, journal));
     let unproven: Vec<_> = unproven.collect();
     if unproven.is_empty() {

@@ -6,6 +6,7 @@ use http::Method;
 use narthex_client_files::{
     journal::{Journal, Step},
     plan::Planned,
+    servers::NameableSecret,
 };
 use narthex_model::SecretName;
 use serde_json::{Value, json};
@@ -22,17 +23,20 @@ const WORKSPACE: &str = "default";
 /// The names of one server's secrets, by the variable or header.
 pub(super) type Names = BTreeMap<String, SecretName>;
 
+/// A server, and its secrets that go to the vault.
+pub(super) type WithSecrets<'s> = (&'s Planned, Vec<NameableSecret>);
+
 /// Stores the secrets of servers. Gives the names for each server.
 pub(super) async fn store(
-    servers: &[&Planned],
+    servers: &[WithSecrets<'_>],
     journal: &mut Journal,
     daemon: &Daemon,
 ) -> Result<Vec<Names>, Failure> {
     let mut taken = set(daemon).await?.into_keys().collect::<BTreeSet<_>>();
     let mut all = Vec::new();
-    for one in servers {
+    for (one, secrets) in servers {
         let mut names = Names::new();
-        for secret in one.server.nameable_secrets() {
+        for secret in secrets {
             let name = SecretName::for_server(&one.alias, &secret.key, |name| taken.contains(name));
             journal
                 .note(Step::Secret { name: name.as_str().to_owned(), version: None })
@@ -45,7 +49,7 @@ pub(super) async fn store(
                 .replace_last(Step::Secret { name: name.as_str().to_owned(), version })
                 .map_err(|error| failed(&error))?;
             taken.insert(name.as_str().to_owned());
-            names.insert(secret.key, name);
+            names.insert(secret.key.clone(), name);
         }
         all.push(names);
     }

@@ -6,39 +6,67 @@ use narthex_client_files::{
     edit::{Document, Format, Parent},
     file,
     journal::{Journal, Step},
-    plan::Planned,
+    plan::{Outcome, Planned, naming, secrets_as_texts},
     rewrite::{Edit, parse, rewrite},
 };
 use narthex_model::ErrorKind;
 use narthex_registry::layers::{EditError, SettingsFile};
 use serde_json::Value;
 
-use super::{find::Survey, place::failed, secrets::Names};
+use super::{
+    find::Survey,
+    place::failed,
+    secrets::{Names, WithSecrets},
+};
 use crate::{Failure, commands::import::check};
 
 /// The file's name in the record.
 pub(super) const LABEL: &str = "settings";
 
-/// Puts servers into the settings, with the names of their secrets.
+/// The servers whose secrets go to the vault: those that come into the settings, and those that are
+/// there with secrets as texts, such as after an import.
+pub(super) fn with_secrets(survey: &Survey) -> Result<Vec<WithSecrets<'_>>, Failure> {
+    let now = entries(&survey.settings)?;
+    let new = survey.moving().filter(|one| one.outcome == Outcome::Add);
+    let new = new.map(|one| (one, one.server.nameable_secrets()));
+    let present = survey.plan.servers.iter().filter(|one| one.outcome == Outcome::Present);
+    let present = present.filter_map(|one| {
+        let secrets = secrets_as_texts(&one.server, now.get(one.alias.as_str())?);
+        (!secrets.is_empty()).then_some((one, secrets))
+    });
+    Ok(new.chain(present).collect())
+}
+
+/// Puts servers into the settings, with the names of their secrets. The entry of one that is there
+/// gets these names in place of values.
 pub(super) async fn add(
     servers: &[(&Planned, Names)],
     survey: &Survey,
     journal: &mut Journal,
 ) -> Result<(), Failure> {
+    let now = entries(&survey.settings)?;
     let mut edits = Vec::new();
     for (one, names) in servers {
-        let (name, text) = (one.alias.as_str().to_owned(), one.server.entry_naming(names));
-        let value: Value = serde_json::from_str(text.expose())
-            .map_err(|error| Failure::new(ErrorKind::Bug, error.to_string()))?;
-        // Before the edit, so that a later set-up knows each of them again.
+        let name = one.alias.as_str().to_owned();
+        let present = now.get(&name).filter(|_| one.outcome == Outcome::Present);
+        let value = match present {
+            Some(entry) => naming(&one.server, entry, names),
+            None => serde_json::from_str(one.server.entry_naming(names).expose())
+                .map_err(|error| Failure::new(ErrorKind::Bug, error.to_string()))?,
+        };
+        // Before the edit, so that a later set-up knows each of them again. A server that was there
+        // before stays, also if it does not work.
         let step = Step::Server {
             alias: name.clone(),
             seal: one.server.seal(),
-            entry: Some(text.expose().to_owned()),
-            is_unproven: true,
+            entry: Some(value.to_string()),
+            is_unproven: present.is_none(),
         };
         journal.note(step).map_err(|error| failed(&error))?;
-        edits.push(Edit::Insert { parent: parent(), name, value });
+        edits.push(match present {
+            Some(_) => Edit::Replace { parent: parent(), name, value },
+            None => Edit::Insert { parent: parent(), name, value },
+        });
     }
     change(edits, survey, journal).await
 }
