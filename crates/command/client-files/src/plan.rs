@@ -87,6 +87,8 @@ pub struct Plan {
     pub skipped: Vec<Skipped>,
     /// Entries by which clients reach narthex.
     pub own: Vec<Origin>,
+    /// Servers that stay since their clients have them disabled, and that the configuration has.
+    pub disabled: Vec<Planned>,
 }
 
 impl Plan {
@@ -112,6 +114,7 @@ impl Plan {
         let mut plan = Self::default();
         for (found, origin) in plan.skip_unusable(files) {
             if found.is_disabled {
+                plan.leave(found, &origin, existing);
                 let reason = "it is disabled there".to_owned();
                 plan.skipped.push(Skipped { origin, reason });
             } else {
@@ -154,20 +157,41 @@ impl Plan {
         None
     }
 
+    /// Adds a disabled server, if the configuration has it.
+    fn leave(&mut self, found: &FoundServer, origin: &Origin, existing: Existing<'_>) {
+        // A later set-up finds it by its seal once it is enabled.
+        let server = FoundServer { is_disabled: false, ..found.clone() };
+        let (alias, outcome) = self.fate(&server, origin.client, existing);
+        if outcome == Outcome::Present {
+            let origins = vec![origin.clone()];
+            self.disabled.push(Planned { alias, server, origins, outcome });
+        }
+    }
+
     fn move_(&mut self, found: &FoundServer, origin: Origin, existing: Existing<'_>) {
         let Some(origin) = self.merge(found, origin) else { return };
+        let (alias, outcome) = self.fate(found, origin.client, existing);
+        self.servers.push(Planned { alias, server: found.clone(), origins: vec![origin], outcome });
+    }
+
+    /// The name and the fate of a server that is to move.
+    fn fate(
+        &self,
+        found: &FoundServer,
+        client: &Client,
+        existing: Existing<'_>,
+    ) -> (Alias, Outcome) {
         let wanted = Alias::suggest(&found.name);
         let moved = existing.moved.get(&found.seal());
         let moved = moved.filter(|alias| {
             let entry = existing.entries.get(alias.as_str());
             entry.is_some_and(|entry| is_entry_naming(found, entry))
         });
-        let (alias, outcome) = match (moved, existing.entries.get(wanted.as_str())) {
+        match (moved, existing.entries.get(wanted.as_str())) {
             (Some(moved), _) => (moved.clone(), Outcome::Present),
             (None, Some(entry)) if is_entry(found, entry) => (wanted, Outcome::Present),
-            (None, _) => (self.free(&wanted, origin.client, existing.entries), Outcome::Add),
-        };
-        self.servers.push(Planned { alias, server: found.clone(), origins: vec![origin], outcome });
+            (None, _) => (self.free(&wanted, client, existing.entries), Outcome::Add),
+        }
     }
 
     /// A name that no server has: the wanted one, or with the client's name at its end, or with a

@@ -227,6 +227,15 @@ fn an_entry_with_secrets_as_texts_can_name_them() {
     assert_eq!(named["env"], json!({ "DOCS_KEY": "${secret:A}", "LOG": "x" }));
     assert_eq!(named["disabled"], true);
     assert_eq!(secrets_as_texts(server, &named), []);
+
+    // A client that has the server disabled keeps it, and its secrets can be named all the same.
+    let off = json!({ "docs": { "command": "docs", "env": env, "disabled": true } });
+    let texts = BTreeMap::from([("docs".to_owned(), entry)]);
+    let none = BTreeMap::new();
+    let stays = Plan::of_moves(&[file("cursor", &off)], Existing { entries: &texts, moved: &none });
+    assert_eq!((stays.servers.len(), stays.skipped.len()), (0, 1));
+    let [disabled] = &stays.disabled[..] else { panic!("{stays:?}") };
+    assert_eq!((disabled.alias.as_str(), disabled.server.seal()), ("docs", server.seal()));
     let moved = BTreeMap::from([(server.seal(), Alias::suggest("docs"))]);
     let entries = BTreeMap::from([("docs".to_owned(), named)]);
     let again = Plan::of_moves(&files, Existing { entries: &entries, moved: &moved });

@@ -1,6 +1,9 @@
 //! The user's settings file of narthex: servers put in and taken out, as one edit each.
 
-use std::{collections::BTreeMap, path::Path};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+};
 
 use narthex_client_files::{
     edit::{Document, Format, Parent},
@@ -23,13 +26,15 @@ use crate::{Failure, commands::import::check};
 /// The file's name in the record.
 pub(super) const LABEL: &str = "settings";
 
-/// The servers whose secrets go to the vault: those that come into the settings, and those that are
-/// there with secrets as texts, such as after an import.
+/// The servers whose secrets go to the vault: those that come into the settings, and those of
+/// clients that are there with secrets as texts, such as after an import.
 pub(super) fn with_secrets(survey: &Survey) -> Result<Vec<WithSecrets<'_>>, Failure> {
     let now = entries(&survey.settings)?;
     let new = survey.moving().filter(|one| one.outcome == Outcome::Add);
     let new = new.map(|one| (one, one.server.nameable_secrets()));
-    let present = survey.plan.servers.iter().filter(|one| one.outcome == Outcome::Present);
+    let mut seen = BTreeSet::new();
+    let all = survey.plan.servers.iter().chain(&survey.plan.disabled);
+    let present = all.filter(|one| one.outcome == Outcome::Present && seen.insert(&one.alias));
     let present = present.filter_map(|one| {
         let secrets = secrets_as_texts(&one.server, now.get(one.alias.as_str())?);
         (!secrets.is_empty()).then_some((one, secrets))
