@@ -82,6 +82,8 @@ impl Journal {
             }
             outcomes.push((FileStep::clone(step), outcome));
         }
+        // In the order in which the files were written.
+        outcomes.reverse();
         outcomes
     }
 
