@@ -155,8 +155,8 @@ mod tests {
             told(&program(vec![plain("-y"), plain("@example/docs@1.0.0"), plain("a b")], env))
                 .unwrap(),
             "store its secret first with `narthex secrets set DOCS_KEY`, then `narthex mcp add \
-             docs --env 'DOCS_KEY=${secret:DOCS_KEY}' --env 'LOG=${env:LOG:-info}' --cwd '/srv/my shop' \
-             -- npx -y @example/docs@1.0.0 'a b'` adds it"
+             docs --env 'DOCS_KEY=${secret:DOCS_KEY}' --env 'LOG=${env:LOG:-info}' --cwd '/srv/my \
+             shop' -- npx -y @example/docs@1.0.0 'a b'` adds it"
         );
         let remote = |url| {
             let headers = BTreeMap::from([("X-Key".to_owned(), secret())]);

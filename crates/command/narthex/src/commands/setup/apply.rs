@@ -255,8 +255,8 @@ fn rewrite_file<'s>(
 ) {
     let (client, path) = (found.client, found.path.as_path());
     let servers = servers_of(found, applied);
-    // The rest of a folder's users gain nothing by a change of the entry of narthex alone.
-    let has_reason = survey.is_free(found) || !servers.is_empty();
+    // The others who have the folder gain nothing by an entry of narthex alone.
+    let has_reason = survey.gets_narthex_alone(found) || !servers.is_empty();
     let to_connect = has_reason && survey.needs_narthex(found);
     if servers.is_empty() && !to_connect {
         return;

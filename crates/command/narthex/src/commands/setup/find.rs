@@ -178,7 +178,8 @@ impl Survey {
             Content::Servers(found) => {
                 !has_narthex(file.client, found)
                     && !self.is_connected_by_user(file)
-                    && (self.is_free(file) || self.moving().any(|one| is_from(one, file)))
+                    && (self.gets_narthex_alone(file)
+                        || self.moving().any(|one| is_from(one, file)))
             }
             Content::OfFolder(_) | Content::Broken { .. } | Content::Unreadable(_) => false,
         }
@@ -186,7 +187,7 @@ impl Survey {
 
     /// True for a file that gets narthex also if no server leaves it: one of the user, and one of
     /// the folder whose client was named.
-    pub(super) fn is_free(&self, file: &FoundFile) -> bool {
+    pub(super) fn gets_narthex_alone(&self, file: &FoundFile) -> bool {
         !file.client.is_of_project() || self.only.contains(&file.client.id)
     }
 
