@@ -73,12 +73,12 @@ impl Journal {
                 continue;
             }
             let outcome = self.previewed(step, &mut contents);
-            if let Some(at) = before {
+            if before.is_some() {
                 // A step that was not made leaves the outcome of the later one.
                 if matches!(outcome, Ok(FileUndone::NotMade)) {
                     continue;
                 }
-                outcomes.remove(at);
+                outcomes.retain(|(other, _)| other.path != step.path);
             }
             outcomes.push((FileStep::clone(step), outcome));
         }
