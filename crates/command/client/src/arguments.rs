@@ -27,6 +27,28 @@ pub fn need_schema(words: &[String]) -> bool {
     plain_ones.any(|(_, text)| plain(text, true) != plain(text, false))
 }
 
+/// The words that [`parse`] reads as these arguments: `key=value` where it suffices, or `key:=JSON`;
+/// one JSON object if a key has characters with a meaning.
+pub fn words(arguments: &Map<String, Value>, schema: Option<&Value>) -> Vec<String> {
+    let is_plain = |key: &String| {
+        let starts_well = key.starts_with(|c: char| c.is_alphanumeric() || c == '_');
+        starts_well && !key.contains('=') && !key.ends_with(':')
+    };
+    if !arguments.keys().all(is_plain) {
+        return vec![Value::Object(arguments.clone()).to_string()];
+    }
+    let property = |key: &str| schema.and_then(|schema| schema.get("properties")?.get(key));
+    let word = |(key, value): (&String, &Value)| {
+        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let is_plain = !text.starts_with('@') && !text.contains(char::is_control);
+        match is_plain && plain(&text, property(key).is_some_and(wants_text)) == *value {
+            true => format!("{key}={text}"),
+            false => format!("{key}:={value}"),
+        }
+    };
+    arguments.iter().map(word).collect()
+}
+
 fn parse_by(
     words: &[String],
     wants_text: impl Fn(&str) -> bool,
@@ -159,6 +181,31 @@ mod tests {
             ("x:=\"3\"", json!({"x": "3"})),
         ] {
             assert_eq!(parsed(&[word], &schema), expected, "{word}");
+        }
+    }
+
+    #[test]
+    fn words_of_arguments_are_read_as_the_same_arguments() {
+        let schema = json!({"properties": {
+            "zip": {"type": "string"},
+            "either": {"type": ["string", "null"]},
+            "count": {"type": "integer"},
+        }});
+        for (arguments, expected) in [
+            (json!({"zip": "01"}), &["zip=01"][..]),
+            (json!({"count": 3, "zip": "a b"}), &["count=3", "zip=a b"]),
+            (json!({"either": null}), &["either:=null"]),
+            (json!({"x": "3"}), &["x:=\"3\""]),
+            (json!({"x": [{"a": 1}]}), &["x=[{\"a\":1}]"]),
+            (json!({"zip": "@home"}), &["zip:=\"@home\""]),
+            (json!({"zip": "a\nb"}), &["zip:=\"a\\nb\""]),
+            (json!({"a=b": 1}), &["{\"a=b\":1}"]),
+            (json!({"--config": 1}), &["{\"--config\":1}"]),
+            (json!({}), &[]),
+        ] {
+            let written = super::words(arguments.as_object().unwrap(), Some(&schema));
+            assert_eq!(written, expected);
+            assert_eq!(Value::Object(parse(&written, Some(&schema)).unwrap()), arguments);
         }
     }
 

@@ -92,7 +92,7 @@ enum Command {
     Search(SearchArgs),
     /// Try a server of a registry, and add it if it works; `mcp add` takes a command or a URL
     Add(AddServerArgs),
-    /// List the tools of all servers, or of one server
+    /// List the tools of all servers or of one, or show one tool with its arguments
     Tools(ToolsArgs),
     /// Call one tool
     Call(CallArgs),

@@ -1,7 +1,11 @@
 //! The peer that answers this process's own requests: its own gateway, or the daemon.
 
+use std::path::Path;
+
 use narthex_gateway::{Endpoint, Step};
-use narthex_model::{Alias, CallError, CallErrorKind, ErrorKind, json::with_whole_pairs};
+use narthex_model::{
+    Alias, CallError, CallErrorKind, ErrorKind, command::narthex, json::with_whole_pairs,
+};
 use narthex_wire::{
     Era, Limits, Message, MessageKind, Pages, Raw, Revision, meta_key, method, rpc,
 };
@@ -32,6 +36,25 @@ impl Tool {
 
     pub(crate) fn description(&self) -> &str {
         self.definition.get("description").and_then(Value::as_str).unwrap_or_default()
+    }
+}
+
+/// The tools with a similar name, or else the command that lists those of the server. `config` is
+/// the file of the server, if it runs in this process.
+pub(crate) fn near_names(
+    alias: &Alias,
+    tool: &str,
+    tools: &[Tool],
+    config: Option<&Path>,
+) -> String {
+    let near = narthex_model::near(tool, tools.iter().map(|tool| tool.name.as_str()));
+    let list = || narthex("tools {}", &[alias]);
+    match (&near[..], config) {
+        ([], None) => format!("list them with `{}`", list()),
+        ([], Some(file)) => {
+            format!("list them with `{}`", list().option("--config", file.display()))
+        }
+        (near, _) => format!("did you mean {}?", near.join(", ")),
     }
 }
 

@@ -87,9 +87,11 @@ pub struct CallArgs {
     pub arguments: Vec<String>,
 }
 
-/// Lists tools: of a file's servers in process with --config, else of the daemon's.
+/// Lists tools: of a file's servers in process with --config, else of the daemon's. One tool is
+/// shown with its arguments.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  narthex tools --config examples/mcp.json memory\n  \
+#[command(after_help = "Examples:\n  narthex tools git git_log\n  \
+    narthex tools --config examples/mcp.json memory\n  \
     narthex tools --json | jq '.data.servers[].tools[].name'")]
 pub struct ToolsArgs {
     /// Start the servers of this file in this process, instead of asking the daemon
@@ -97,6 +99,8 @@ pub struct ToolsArgs {
     pub config: Option<PathBuf>,
     /// Only this server
     pub alias: Option<Alias>,
+    /// Only this tool: its description, its arguments, and a call to paste
+    pub tool: Option<String>,
 }
 
 /// Passes MCP messages, one a line, between a client and the daemon.

@@ -4,9 +4,7 @@ use std::process::ExitCode;
 
 use narthex_client::cli::CallArgs;
 use narthex_model::{
-    CallError, CallErrorKind, ErrorKind,
-    command::{CommandLine, completed, narthex},
-    json::with_whole_pairs,
+    CallError, CallErrorKind, ErrorKind, command::completed, json::with_whole_pairs,
 };
 use narthex_wire::{Message, MessageKind, Raw, meta_key};
 use serde_json::Value;
@@ -17,7 +15,7 @@ use crate::{
     cli::Context,
     daemon_client::DaemonClient,
     output,
-    peer::{Peer, Tool, protocol_failure},
+    peer::{Peer, Tool, near_names, protocol_failure},
     rows::Row,
     server_rows,
 };
@@ -180,23 +178,10 @@ fn with_near_names(mut failure: Failure, args: &CallArgs, tools: &[Tool]) -> Fai
             | FailureKind::Operation(ErrorKind::NotFound | ErrorKind::Invalid)
     );
     if is_missing && !is_known && !tools.is_empty() {
-        let near = narthex_model::near(&args.tool, tools.iter().map(|tool| tool.name.as_str()));
-        let hint = match near[..] {
-            [] => format!("list them with `{}`", list_of(args)),
-            _ => format!("did you mean {}?", near.join(", ")),
-        };
+        let hint = near_names(&args.alias, &args.tool, tools, args.config.as_deref());
         failure.message = format!("{}; {hint}", failure.message.trim_end_matches('.'));
     }
     failure
-}
-
-/// The command that lists the tools of the same server.
-fn list_of(args: &CallArgs) -> CommandLine {
-    let list = narthex("tools {}", &[&args.alias]);
-    match &args.config {
-        Some(file) => list.option("--config", file.display()),
-        None => list,
-    }
 }
 
 /// Text as it is; other content in a few words.

@@ -1,19 +1,23 @@
-//! `narthex tools`: the tools that can be called.
+//! `narthex tools`: the tools that can be called, or one of them with its arguments.
 
-use std::{process::ExitCode, time::Duration};
+mod one;
+mod schema;
+
+use std::{path::Path, process::ExitCode, time::Duration};
 
 use narthex_client::cli::ToolsArgs;
-use narthex_model::{Alias, ServerState};
+use narthex_model::{Alias, ErrorKind, ServerState};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
+use self::one::Shown;
 use super::{in_process, source, waiting::waiting};
 use crate::{
     Failure,
     cli::Context,
     daemon_client::DaemonClient,
-    output,
-    peer::{Peer, Tool},
+    output::{self, Format},
+    peer::{Peer, Tool, near_names},
     rows::Row,
     server_rows, table,
 };
@@ -25,6 +29,15 @@ const PAUSE: Duration = Duration::from_millis(200);
 struct Listed {
     row: Row,
     tools: Vec<Tool>,
+    /// The reason why a server that is ready could not list them.
+    failure: Option<String>,
+}
+
+impl Listed {
+    /// The reason why there are no tools.
+    fn absence(&self) -> String {
+        self.failure.clone().unwrap_or_else(|| self.row.summary())
+    }
 }
 
 pub(crate) async fn run(args: ToolsArgs, context: Context) -> Result<ExitCode, Failure> {
@@ -33,7 +46,7 @@ pub(crate) async fn run(args: ToolsArgs, context: Context) -> Result<ExitCode, F
         let settling = settled(&client, args.alias.as_ref(), context.settings.call_timeout);
         let what = "waiting for servers that are connecting";
         let rows = waiting(what, &context.client(), settling).await?;
-        return show(&list(Peer::Daemon(&client), rows).await, &context);
+        return show(&list(Peer::Daemon(&client), rows).await, &args, &context);
     };
     let mut loaded = source::read(file)?;
     if let Some(alias) = &args.alias {
@@ -43,7 +56,7 @@ pub(crate) async fn run(args: ToolsArgs, context: Context) -> Result<ExitCode, F
     in_process::run(&app, async {
         in_process::settle(&app).await;
         let rows = server_rows::all(&app.registry().snapshot());
-        show(&list(Peer::Local(&app), rows).await, &context)
+        show(&list(Peer::Local(&app), rows).await, &args, &context)
     })
     .await
 }
@@ -79,20 +92,24 @@ fn chosen(rows: Vec<Row>, alias: Option<&Alias>, place: &str) -> Result<Vec<Row>
 
 async fn list(peer: Peer<'_>, rows: Vec<Row>) -> Vec<Listed> {
     let mut all = Vec::new();
-    for mut row in rows {
-        let mut tools = Vec::new();
+    for row in rows {
+        let (mut tools, mut failure) = (Vec::new(), None);
         if let (ServerState::Ready, Ok(alias)) = (row.status, Alias::new(&row.alias)) {
             match peer.tools(&alias).await {
                 Ok(listed) => tools = listed,
-                Err(failure) => row.activity = Some(failure.to_string()),
+                Err(error) => failure = Some(error.to_string()),
             }
         }
-        all.push(Listed { row, tools });
+        all.push(Listed { row, tools, failure });
     }
     all
 }
 
-fn show(all: &[Listed], context: &Context) -> Result<ExitCode, Failure> {
+fn show(all: &[Listed], args: &ToolsArgs, context: &Context) -> Result<ExitCode, Failure> {
+    if let (Some(alias), Some(tool)) = (&args.alias, &args.tool) {
+        let config = args.config.as_deref();
+        return show_one(&Shown::new(alias, found(all, alias, tool, config)?, config), context);
+    }
     if context.format.is_json() {
         let servers: Vec<_> = all.iter().map(listed_json).collect();
         output::done(&json!({ "servers": servers }))?;
@@ -114,6 +131,38 @@ fn show(all: &[Listed], context: &Context) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
+fn show_one(shown: &Shown<'_>, context: &Context) -> Result<ExitCode, Failure> {
+    match context.format {
+        Format::Json => output::done(&shown.json())?,
+        Format::Quiet => output::line(&output::harmless(&shown.example.to_string()))?,
+        Format::Text => output::line(&shown.page())?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The tool of this name.
+fn found<'l>(
+    all: &'l [Listed],
+    alias: &Alias,
+    name: &str,
+    config: Option<&Path>,
+) -> Result<&'l Tool, Failure> {
+    if let Some(tool) = all.iter().flat_map(|one| &one.tools).find(|tool| tool.name == name) {
+        return Ok(tool);
+    }
+    let text = match all.iter().find(|one| !one.tools.is_empty()) {
+        Some(listed) => {
+            let hint = near_names(alias, name, &listed.tools, config);
+            format!("`{alias}` has no tool `{name}`; {hint}")
+        }
+        None => {
+            let cause = all.first().map(Listed::absence).unwrap_or_default();
+            format!("`{alias}` lists no tools, so `{name}` cannot be shown: {cause}")
+        }
+    };
+    Err(Failure::new(ErrorKind::NotFound, text))
+}
+
 fn listed_json(listed: &Listed) -> Value {
     let tools: Vec<_> = listed.tools.iter().map(|tool| &tool.definition).collect();
     let Row { alias, status, error, .. } = &listed.row;
@@ -123,7 +172,7 @@ fn listed_json(listed: &Listed) -> Value {
 fn table_rows(listed: &Listed) -> Vec<Vec<String>> {
     let alias = &listed.row.alias;
     if listed.tools.is_empty() {
-        return vec![vec![alias.clone(), "-".to_owned(), listed.row.summary()]];
+        return vec![vec![alias.clone(), "-".to_owned(), listed.absence()]];
     }
     let row = |tool: &Tool| vec![alias.clone(), tool.name.clone(), tool.description().to_owned()];
     listed.tools.iter().map(row).collect()

@@ -157,6 +157,30 @@ fn tools_are_a_table_with_error_rows() {
     assert_eq!(done.json()["data"]["servers"].as_array().unwrap().len(), 1);
 }
 
+/// A person sees the arguments of a tool, and the call that is shown works as it is.
+#[test]
+fn one_tool_is_shown_with_its_arguments_and_a_call_that_works() {
+    let place = Place::new();
+    let words = ["tools", "--config", "mcp.json", "fixture"];
+    let shown = |more: &[&str]| place.run([&words[..], more].concat());
+    let page = shown(&["echo"]).succeeded().stdout;
+    assert!(page.starts_with("fixture echo\n  Returns the message\n\nArguments:\n"), "{page}");
+    assert!(page.contains("\n  message  string, required\n      The text to return\n"), "{page}");
+    let data = shown(&["add", "--json"]).succeeded().json()["data"].clone();
+    assert_eq!((&data["alias"], &data["tool"]["name"]), (&json!("fixture"), &json!("add")));
+    assert_eq!(data["arguments"].as_array().unwrap().len(), 2);
+    for tool in ["echo", "add"] {
+        let example = shown(&[tool, "--quiet"]).succeeded().stdout;
+        let call: Vec<_> = example.split_whitespace().collect();
+        assert_eq!(call[..2], ["narthex", "call"], "{example}");
+        place.run(call[1..].to_vec()).succeeded();
+    }
+    shown(&["ecko"])
+        .failed(1, &["not_found", "`fixture` has no tool `ecko`", "did you mean", "echo"]);
+    let none = shown(&["zzzzzzzz"]).failed(1, &["list them with `narthex tools fixture --config"]);
+    assert!(none.stdout.is_empty(), "{none:?}");
+}
+
 /// The answer of a call goes to standard output, its progress to standard error.
 #[test]
 fn progress_is_printed_on_standard_error() {
