@@ -27,8 +27,8 @@ pub fn need_schema(words: &[String]) -> bool {
     plain_ones.any(|(_, text)| plain(text, true) != plain(text, false))
 }
 
-/// The words that [`parse`] reads as these arguments: `key=value` where it suffices, or `key:=JSON`;
-/// one JSON object if a key has characters with a meaning.
+/// The words that [`parse`] reads as these arguments: `key=value` where it suffices, or else
+/// `key:=JSON`. One JSON object if a key has characters with a meaning.
 pub fn words(arguments: &Map<String, Value>, schema: Option<&Value>) -> Vec<String> {
     let is_plain = |key: &String| {
         let starts_well = key.starts_with(|c: char| c.is_alphanumeric() || c == '_');

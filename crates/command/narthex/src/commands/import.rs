@@ -3,6 +3,7 @@
 //! Files of clients are read and never written. A server of the settings is never overwritten.
 
 mod adding;
+mod advice;
 pub(super) mod by_folder;
 pub(super) mod check;
 pub(super) mod shown;
@@ -36,6 +37,7 @@ use serde_json::Value;
 
 use self::{
     adding::{Adding, free_name},
+    advice::Advice,
     by_folder::Stays,
 };
 use crate::{
@@ -150,15 +152,15 @@ impl Import {
     async fn store(&self) -> Result<(), Failure> {
         let variables = check::assumed(&self.plan);
         let settings = SettingsFile::new(&self.file, &self.root, variables);
+        let mut advice = Advice::default();
         for one in self.to_add() {
             let added = settings.add(one.alias.as_str(), one.server.entry().expose()).await;
             let edited = added.map_err(|error| Failure::caused(error.kind(), &error))?;
             // Secrets were shown by their places already.
-            let secrets = one.server.secrets();
-            let is_told = |path: &str| secrets.iter().any(|secret| path.ends_with(secret));
-            for warning in edited.warnings.iter().filter(|warning| !is_told(&warning.path)) {
-                output::notice(&format!("warning: {}", harmless(&warning.to_string())));
-            }
+            advice.add(&one.alias, edited, &one.server.secrets());
+        }
+        for sentence in advice.sentences(&self.file) {
+            output::notice(&format!("warning: {}", harmless(&sentence)));
         }
         Ok(())
     }

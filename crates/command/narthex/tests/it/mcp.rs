@@ -471,6 +471,27 @@ fn s5_add_names_packages_without_a_version() {
     assert!(!done.stderr.contains("warning: "), "{done:?}");
 }
 
+/// E16: a key in clear is stored, and the warning names the way without it, for a variable of a
+/// program and for a header alike.
+#[test]
+fn e16_add_warns_of_a_key_in_clear() {
+    let place = three();
+    let _daemon = place.up();
+    let program =
+        ["mcp", "add", "one", "--env", "API_KEY=key-0123456789", "--", "sh", "-c", "exit"];
+    let url = ["mcp", "add", "two", "--url", "http://127.0.0.1:1/", "--header", "X-Key=abc123"];
+    for (words, at) in [(&program[..], "one.env.API_KEY: "), (&url[..], "two.headers.X-Key: ")] {
+        let done = place.run(words).succeeded();
+        for told in ["warning: ", at, "looks like a secret", "secrets set NAME", "${secret:NAME}"] {
+            assert!(done.stderr.contains(told), "{told}: {done:?}");
+        }
+        assert!(!done.stderr.contains("0123456789") && !done.stderr.contains("abc123"), "{done:?}");
+    }
+    let named = ["--replace", "--url", "http://127.0.0.1:1/", "--header", "X-Key=${env:HOME}"];
+    let done = place.run([&["mcp", "add", "two"][..], &named].concat()).succeeded();
+    assert!(!done.stderr.contains("warning: "), "{done:?}");
+}
+
 /// E139, E142: the user's own servers are added and removed; other servers cannot be changed by
 /// these commands.
 #[test]

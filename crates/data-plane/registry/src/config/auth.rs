@@ -208,7 +208,7 @@ impl Reader<'_> {
         }
         let text = self.filled(fields, at, key.key())?;
         if !text.is_from_elsewhere() {
-            self.warn(&place, secrets::ADVICE);
+            self.warn(&place, secrets::advice());
         }
         Some(text)
     }

@@ -309,7 +309,14 @@ impl<'a> Reader<'a> {
     /// Recommends a variable where the file itself seems to hold a secret (E16).
     pub(super) fn advise_if_secret(&mut self, place: &Place, name: &str, value: &Expanded) {
         if !value.is_from_elsewhere() && secrets::looks_secret(name, &value.value) {
-            self.warn(place, secrets::ADVICE);
+            self.warn(place, secrets::advice());
+        }
+    }
+
+    /// As [`Self::advise_if_secret`], for a header.
+    pub(super) fn advise_if_secret_header(&mut self, place: &Place, name: &str, value: &Expanded) {
+        if !value.is_from_elsewhere() && secrets::looks_secret_in_header(name, &value.value) {
+            self.warn(place, secrets::advice());
         }
     }
 

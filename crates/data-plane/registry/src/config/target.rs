@@ -207,7 +207,7 @@ impl Reader<'_> {
             } else if let Some(value) =
                 self.text_or_secret(node, &place, SecretPlace::Header(name.clone()))
             {
-                self.advise_if_secret(&place, name, &value);
+                self.advise_if_secret_header(&place, name, &value);
                 self.header_from(name, &place, &value);
                 if let Some(value) = self.header_value(&place, value.value) {
                     headers.insert(name.clone(), Secret::new(value));

@@ -43,6 +43,8 @@ pub struct SettingsFile {
 pub struct Edited {
     /// Warnings about the entry for a person, such as a secret in the entry.
     pub warnings: Vec<ConfigWarning>,
+    /// Packages of the entry whose version is not fixed; each is also a warning.
+    pub unpinned: Vec<UnpinnedPackage>,
 }
 
 /// One edit, of one server. Entries and changes are JSON text.
@@ -198,7 +200,9 @@ impl SettingsFile {
                 SettingsChange::Add(given)
                 | SettingsChange::Replace(given)
                 | SettingsChange::Update(given) => (settings.check(&after, &name)?, Some(given)),
-                SettingsChange::Remove => (Edited { warnings: Vec::new() }, None),
+                SettingsChange::Remove => {
+                    (Edited { warnings: Vec::new(), unpinned: Vec::new() }, None)
+                }
             };
             let fields = match given {
                 Some(given) => text::keys(given, &[]).map_err(|error| settings.shape(&error))?,
@@ -278,7 +282,13 @@ impl SettingsFile {
                     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
                 };
                 let told = loaded.warnings.into_iter().filter(inside);
-                Ok(Edited { warnings: told.chain(self.unpinned(text, name)?).collect() })
+                let unpinned = self.unpinned(text, name)?;
+                let packages = unpinned.iter().map(|package| ConfigWarning {
+                    file: self.file.to_path_buf(),
+                    path: format!("{at}.args"),
+                    message: package.to_string(),
+                });
+                Ok(Edited { warnings: told.chain(packages).collect(), unpinned })
             }
             Some(Entry::Fault(fault)) => {
                 Err(EditError::Refused { name: name.clone(), message: fault.error.message })
@@ -291,19 +301,14 @@ impl SettingsFile {
     }
 
     /// The packages of an entry whose version is not fixed, as it is written, without values.
-    fn unpinned(&self, text: &str, name: &Alias) -> Result<Vec<ConfigWarning>, EditError> {
+    fn unpinned(&self, text: &str, name: &Alias) -> Result<Vec<UnpinnedPackage>, EditError> {
         let context = LoadContext { env: Env::AsWritten, ..self.context() };
         let loaded = parse_settings(text.as_bytes(), &context)?;
         let packages = loaded.entries.iter().filter_map(|entry| match entry {
             Entry::Server(server) if server.alias == *name => Some(server.unpinned_packages()),
             Entry::Server(_) | Entry::Fault(_) => None,
         });
-        let warning = |package: UnpinnedPackage| ConfigWarning {
-            file: self.file.to_path_buf(),
-            path: format!("mcp.servers.{name}.args"),
-            message: package.to_string(),
-        };
-        Ok(packages.flatten().map(warning).collect())
+        Ok(packages.flatten().collect())
     }
 
     fn context(&self) -> LoadContext<'_> {
