@@ -3,24 +3,42 @@
 
 use std::io::stdout;
 
-use comfy_table::{Table, presets};
+use comfy_table::{ColumnConstraint, ContentArrangement, Row, Table, presets};
 
 use super::inert::inert;
 
-/// A table with a line per row; the last column is cut at the terminal's width. Without rows, the
-/// sentence `none`.
+/// Maximum number of lines of a row on a narrow terminal.
+const ROW_LINES: usize = 4;
+
+/// A table with a line per row. Where a terminal is too narrow, long cells continue below, inside of
+/// their columns. Without rows, the sentence `none`.
 #[must_use]
 pub fn render(header: &[&str], rows: &[Vec<String>], none: &str) -> String {
-    if rows.is_empty() {
-        return none.to_owned();
+    match rows.is_empty() {
+        true => none.to_owned(),
+        false => laid_out(header, rows, width()),
     }
+}
+
+/// The table for a terminal of this width.
+fn laid_out(header: &[&str], rows: &[Vec<String>], width: Option<u16>) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
     table.set_header(header.iter().map(|title| title.to_uppercase()));
     for row in rows {
-        table.add_row(row.iter().map(|cell| one_line(cell)));
+        let mut row = Row::from(row.iter().map(|cell| one_line(cell)));
+        row.max_height(ROW_LINES);
+        table.add_row(row);
     }
-    let width = width();
+    if let Some(width) = width {
+        table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
+        // A name stays in one piece, so that it can be copied.
+        let names = rows.iter().filter_map(|row| row.first());
+        let longest = names.map(|name| name.chars().count()).max().unwrap_or_default();
+        if let Some(column) = table.column_mut(0).filter(|_| longest <= usize::from(width / 2)) {
+            column.set_constraint(ColumnConstraint::ContentWidth);
+        }
+    }
     let lines = table.lines().map(|line| cut(line.trim_end(), width));
     lines.collect::<Vec<_>>().join("\n")
 }
@@ -46,8 +64,8 @@ fn one_line(text: &str) -> String {
     first.chars().map(|c| if c == '\t' || is_harmful(c) { ' ' } else { c }).collect()
 }
 
-fn cut(line: &str, width: Option<usize>) -> String {
-    match width {
+fn cut(line: &str, width: Option<u16>) -> String {
+    match width.map(usize::from) {
         Some(width) if line.chars().count() > width => {
             line.chars().take(width.saturating_sub(1)).chain(['…']).collect()
         }
@@ -56,9 +74,9 @@ fn cut(line: &str, width: Option<usize>) -> String {
 }
 
 /// The width of the terminal; `None` without one: a file or another program gets everything.
-fn width() -> Option<usize> {
+fn width() -> Option<u16> {
     let size = rustix::termios::tcgetwinsize(stdout()).ok()?;
-    (size.ws_col > 0).then_some(usize::from(size.ws_col))
+    (size.ws_col > 0).then_some(size.ws_col)
 }
 
 /// Prints a text for a person, besides the result. Parts of it may come from others.
@@ -80,5 +98,42 @@ mod tests {
         assert!(text.contains("first") && !text.contains("second") && !text.contains('\u{1b}'));
         assert_eq!(cut("abcdef", Some(4)), "abc…");
         assert_eq!(cut("abcd", Some(4)), "abcd");
+    }
+
+    /// Columns begin at the same place in all lines, and no line is longer than the terminal.
+    #[test]
+    fn columns_stay_aligned_on_narrow_terminals() {
+        let header = ["server", "workspace", "status", "agent"];
+        let long = "error: the program `example-server` did not start; look at its log, then try \
+                    again with the command that is named there";
+        let row = |name: &str, status: &str| {
+            vec![name.to_owned(), "default".to_owned(), status.to_owned(), "helper".to_owned()]
+        };
+        let rows = [row("git", "ready: 3 tools"), row("a-server-with-a-name", long)];
+        for width in [80, 60] {
+            let text = laid_out(&header, &rows, Some(width));
+            let lines: Vec<_> = text.lines().collect();
+            let is_in = |line: &&str| line.chars().count() <= usize::from(width);
+            assert!(lines.len() > 3 && lines.iter().all(is_in), "{text}");
+            assert!(text.contains(" a-server-with-a-name "), "a name is not split: {text}");
+            let at = lines[0].find("STATUS").unwrap();
+            for line in &lines[1..] {
+                let before: String = line.chars().take(at).collect();
+                assert!(before.is_empty() || before.ends_with(' '), "{text}");
+                let cell = line.chars().nth(at);
+                assert!(cell.is_none_or(|first| !first.is_whitespace()), "{text}");
+            }
+        }
+        let whole = laid_out(&header, &rows, None);
+        assert!(whole.lines().count() == 3 && whole.contains(long), "{whole}");
+    }
+
+    /// A row is as long as a few lines at most.
+    #[test]
+    fn a_very_long_cell_is_shortened() {
+        let rows = [vec!["a".to_owned(), "word ".repeat(200)]];
+        let text = laid_out(&["name", "text"], &rows, Some(60));
+        assert_eq!(text.lines().count(), 1 + ROW_LINES, "{text}");
+        assert!(text.ends_with('…'), "{text}");
     }
 }
