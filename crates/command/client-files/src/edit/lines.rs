@@ -1,17 +1,46 @@
 //! The lines of a text at which its parts stand.
 
+use narthex_model::json::shortened;
+
 use super::document::Document;
 use super::tree::{Kind, Node};
 
 /// The lines of a value's parts, counted from 1 on.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Lines {
     /// A value without parts.
+    #[default]
     Leaf,
     /// The members of a map: key, line of the key, and the parts of the value.
     Map(Vec<(String, u64, Self)>),
     /// The items of a list: line and parts.
     List(Vec<(u64, Self)>),
+}
+
+impl Lines {
+    /// The line of a place such as `mcp.servers.git.args[0]`; for a missing place, the line of the
+    /// part that it is missing from. `None` for the document itself.
+    #[must_use]
+    pub fn of(&self, place: &str) -> Option<u64> {
+        let rest = place.strip_prefix('.').unwrap_or(place);
+        match self {
+            Self::Leaf => None,
+            Self::Map(members) => {
+                let fits = |(key, line, below): &'_ (String, u64, Self)| {
+                    let rest = rest.strip_prefix(shortened(key).as_str())?;
+                    let is_end = rest.is_empty() || rest.starts_with(['.', '[']);
+                    is_end.then(|| (rest.len(), below.of(rest).unwrap_or(*line)))
+                };
+                // A key may have dots itself: the longest one is meant.
+                members.iter().filter_map(fits).min_by_key(|(rest, _)| *rest).map(|found| found.1)
+            }
+            Self::List(items) => {
+                let (index, rest) = rest.strip_prefix('[')?.split_once(']')?;
+                let (line, below) = items.get(index.parse::<usize>().ok()?)?;
+                Some(below.of(rest).unwrap_or(*line))
+            }
+        }
+    }
 }
 
 impl Document {

@@ -9,7 +9,7 @@ use std::{
 use fs_err as fs;
 use narthex_client_files::{
     clients::{Client, Dialect},
-    edit,
+    edit::{self, Lines},
     rewrite::parse as parse_of_client,
     servers::{Placed, read_placed},
 };
@@ -18,7 +18,7 @@ use serde_json::Value;
 
 use crate::{
     Failure, dialect,
-    documents::{DocumentError, lines::Lines},
+    documents::{DocumentError, lines::ReadLines},
 };
 
 /// Largest text that the daemon takes at once.
@@ -134,7 +134,7 @@ pub(crate) fn parse_client(
     let invalid = |error: edit::EditError| DocumentError::Invalid(format!("{source}: {error}"));
     let document = parse_of_client(client.format, text.as_bytes()).map_err(invalid)?;
     let servers = read_placed(client, &document, "").map_err(invalid)?;
-    let lines = document.lines().into();
+    let lines = document.lines();
     let of_client = Some(OfClient { client, servers });
     Ok(Document { source: source.to_owned(), value: Value::Null, lines, of_client })
 }
@@ -240,7 +240,9 @@ pub(crate) fn parse(
 /// some rare texts.
 fn lines(text: &str) -> Vec<Lines> {
     let options = serde_saphyr::options! { strict_booleans: true, with_snippet: false };
-    serde_saphyr::from_multiple_with_options(text, options).unwrap_or_default()
+    let read: Vec<ReadLines> =
+        serde_saphyr::from_multiple_with_options(text, options).unwrap_or_default();
+    read.into_iter().map(|one| one.0).collect()
 }
 
 /// A document as YAML, which reads as the same document again.

@@ -1,68 +1,21 @@
-//! The lines of a text where the parts of a document are.
+//! Reads the lines of a text where the parts of a document are.
 
 use std::fmt;
 
-use narthex_client_files::edit;
-use narthex_model::json::shortened;
+use narthex_client_files::edit::Lines;
 use serde::{
     Deserialize, Deserializer,
     de::{IgnoredAny, MapAccess, SeqAccess, Visitor},
 };
 use serde_saphyr::Spanned;
 
-/// The lines of a document's parts, counted from 1 on.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) enum Lines {
-    /// A value without parts.
-    #[default]
-    Leaf,
-    Map(Vec<(String, u64, Self)>),
-    List(Vec<(u64, Self)>),
-}
+/// The lines of a document of YAML, while it is read.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct ReadLines(pub(crate) Lines);
 
-impl Lines {
-    /// The line of a place such as `mcp.servers.git.args[0]`; for a missing place, the line of the
-    /// part that it is missing from. `None` for the document itself.
-    pub(crate) fn of(&self, place: &str) -> Option<u64> {
-        let rest = place.strip_prefix('.').unwrap_or(place);
-        match self {
-            Self::Leaf => None,
-            Self::Map(members) => {
-                let fits = |(key, line, below): &'_ (String, u64, Self)| {
-                    let rest = rest.strip_prefix(shortened(key).as_str())?;
-                    let is_end = rest.is_empty() || rest.starts_with(['.', '[']);
-                    is_end.then(|| (rest.len(), below.of(rest).unwrap_or(*line)))
-                };
-                // A key may have dots itself: the longest one is meant.
-                members.iter().filter_map(fits).min_by_key(|(rest, _)| *rest).map(|found| found.1)
-            }
-            Self::List(items) => {
-                let (index, rest) = rest.strip_prefix('[')?.split_once(']')?;
-                let (line, below) = items.get(index.parse::<usize>().ok()?)?;
-                Some(below.of(rest).unwrap_or(*line))
-            }
-        }
-    }
-}
-
-impl From<edit::Lines> for Lines {
-    fn from(lines: edit::Lines) -> Self {
-        match lines {
-            edit::Lines::Leaf => Self::Leaf,
-            edit::Lines::Map(members) => {
-                let members = members.into_iter();
-                Self::Map(members.map(|(key, line, below)| (key, line, below.into())).collect())
-            }
-            edit::Lines::List(items) => {
-                Self::List(items.into_iter().map(|(line, below)| (line, below.into())).collect())
-            }
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for Lines {
+impl<'de> Deserialize<'de> for ReadLines {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Parts)
+        deserializer.deserialize_any(Parts).map(Self)
     }
 }
 
@@ -77,22 +30,22 @@ impl<'de> Visitor<'de> for Parts {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Lines, A::Error> {
         let mut members = Vec::new();
-        while let Some((key, below)) = map.next_entry::<Spanned<String>, Lines>()? {
-            members.push((key.value, key.referenced.line(), below));
+        while let Some((key, below)) = map.next_entry::<Spanned<String>, ReadLines>()? {
+            members.push((key.value, key.referenced.line(), below.0));
         }
         Ok(Lines::Map(members))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Lines, A::Error> {
         let mut items = Vec::new();
-        while let Some(item) = list.next_element::<Spanned<Lines>>()? {
-            items.push((item.referenced.line(), item.value));
+        while let Some(item) = list.next_element::<Spanned<ReadLines>>()? {
+            items.push((item.referenced.line(), item.value.0));
         }
         Ok(Lines::List(items))
     }
 
     fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Lines, D::Error> {
-        Lines::deserialize(deserializer)
+        ReadLines::deserialize(deserializer).map(|read| read.0)
     }
 
     fn visit_newtype_struct<D: Deserializer<'de>>(self, inner: D) -> Result<Lines, D::Error> {

@@ -56,21 +56,9 @@ pub(super) fn one_version(version: Option<&str>) -> Result<&str, String> {
 /// Exactly one version of a package of npm, which reads `1` and `1.2` as ranges.
 pub(super) fn npm_version(version: Option<&str>) -> Result<&str, String> {
     let version = one_version(version)?;
-    let (rest, build) = version.split_once('+').map_or((version, None), |(a, b)| (a, Some(b)));
-    let (core, early) = rest.split_once('-').map_or((rest, None), |(a, b)| (a, Some(b)));
-    let is_number = |part: &str| {
-        !part.is_empty()
-            && part.bytes().all(|byte| byte.is_ascii_digit())
-            && (part == "0" || !part.starts_with('0'))
-    };
-    let is_word = |word: &str| {
-        !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
-    };
-    let numbers: Vec<_> = core.split('.').collect();
-    let has_numbers = numbers.len() == 3 && numbers.iter().all(|part| is_number(part));
-    match has_numbers && [early, build].into_iter().flatten().all(|of| of.split('.').all(is_word)) {
-        true => Ok(version),
-        false => Err(format!(
+    match semver::Version::parse(version) {
+        Ok(_) => Ok(version),
+        Err(_) => Err(format!(
             "has `{version}` for a version, which is not exactly one: npm needs three numbers, \
              such as 1.4.0"
         )),
