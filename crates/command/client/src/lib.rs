@@ -17,6 +17,7 @@ pub mod output;
 pub mod public_registry;
 pub mod rows;
 pub mod service;
+pub mod settings_files;
 pub mod starting;
 pub mod stop;
 pub mod table;

@@ -12,7 +12,7 @@ use std::{
 };
 
 use fs_err::{self as fs, os::unix::fs::OpenOptionsExt as _};
-use narthex_client::Failure;
+use narthex_client::{Failure, settings_files::is_settings_file};
 use narthex_model::{ErrorKind, command::narthex};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -228,7 +228,7 @@ fn is_known(name: &str) -> bool {
         return true;
     }
     if let Some(name) = name.strip_prefix(SETTINGS).and_then(|rest| rest.strip_prefix('/')) {
-        return matches!(name, "settings.json" | "narthex.toml");
+        return is_settings_file(name);
     }
     let share = name.strip_prefix(SHARES).and_then(|rest| rest.strip_prefix('/'));
     let parts = share.and_then(|rest| rest.split_once('/'));

@@ -26,7 +26,7 @@ pub(crate) use keys::KeyPlace;
 pub(crate) use programs::programs;
 #[cfg(test)]
 pub(crate) use settings::load as load_from;
-pub(crate) use settings::{Flags, SETTINGS_FILE, Settings, own_folder, usual_servers};
+pub(crate) use settings::{Flags, Settings, own_folder, usual_servers};
 pub(crate) use signin::SignIn;
 pub(crate) use tls::TlsPlace;
 pub(crate) use unknown::unknown_variables;

@@ -5,9 +5,9 @@
 
 use std::path::{Path, PathBuf};
 
-use narthex_client::{Failure, environment::usual_data};
+use narthex_client::{Failure, environment::usual_data, settings_files::SETTINGS_FILE};
 
-use crate::config::{self, SETTINGS_FILE, Settings, own_folder, usual_servers};
+use crate::config::{self, Settings, own_folder, usual_servers};
 
 /// The variable with the file of the user's servers.
 const SERVERS: &str = "NARTHEX_SERVERS";
@@ -70,6 +70,8 @@ impl Elsewhere {
 
 #[cfg(test)]
 mod tests {
+    use narthex_client::settings_files::SERVERS_FILE;
+
     use super::*;
     use crate::config::{Flags, load_from};
 
@@ -79,7 +81,7 @@ mod tests {
         let own = home.path().join("other/narthex");
         fs_err::create_dir_all(&own).unwrap();
         fs_err::write(own.join(SETTINGS_FILE), "").unwrap();
-        fs_err::write(own.join("settings.json"), "{}").unwrap();
+        fs_err::write(own.join(SERVERS_FILE), "{}").unwrap();
         home
     }
 

@@ -19,6 +19,7 @@ use crate::{
     cli::VersionArgs,
     environment::{user_folder, variable},
     output::{self, harmless},
+    settings_files::SETTINGS_FILE,
     web::{get, is_reachable, without_query},
 };
 
@@ -195,9 +196,9 @@ fn given(text: &str, source: &str) -> Result<Url, Failure> {
 /// The failure of a build that names no repository, without the setting.
 fn unset(options: &DaemonOptions) -> Failure {
     let usual = user_folder(&variable, "XDG_CONFIG_HOME", ".config");
-    let usual = usual.map(|folder| folder.join("narthex/narthex.toml"));
+    let usual = usual.map(|folder| folder.join("narthex").join(SETTINGS_FILE));
     let file = options.settings.clone().or(usual);
-    let file = file.map_or_else(|| "narthex.toml".to_owned(), |file| file.display().to_string());
+    let file = file.map_or_else(|| SETTINGS_FILE.to_owned(), |file| file.display().to_string());
     Failure::usage(format!(
         "the address of the newest release is not known: this build names none, and the setting \
          `releases` is not set; add the line `releases = \"{EXAMPLE}\"` to {file}, with the owner \

@@ -18,7 +18,7 @@ use super::{
     marker::{MARKER, is_marked},
     unless_absent,
 };
-use crate::Failure;
+use crate::{Failure, settings_files::is_settings_file};
 
 const LOCK: &str = "daemon.lock";
 const STORE: &str = "store.db";
@@ -261,7 +261,7 @@ fn is_own_name(folder: &str, entry: &fs::DirEntry) -> Result<bool, Failure> {
         "executors" => matches!(name, "instance" | "instance.new" | "runs"),
         SETUP => matches!(name, "journal.json" | "backups") || name.starts_with(UNFINISHED[0]),
         "run" => name.ends_with(".sock") || name == "sockets.lock",
-        "restored" => matches!(name, "settings.json" | "narthex.toml"),
+        "restored" => is_settings_file(name),
         "folders" => holds_sessions(entry)?,
         _ => false,
     })

@@ -10,7 +10,10 @@ use std::{
 };
 
 use fs_err as fs;
-use narthex_client::cli::BackupArgs;
+use narthex_client::{
+    cli::BackupArgs,
+    settings_files::{SERVERS_FILE, SETTINGS_FILE},
+};
 use narthex_model::{ErrorKind, Timestamp, command::narthex};
 use serde_json::json;
 
@@ -149,9 +152,9 @@ fn files(
 ) -> Result<Vec<(String, PathBuf)>, Failure> {
     let of_store = Some((STORE.to_owned(), store));
     let of_servers = settings.servers.clone();
-    let of_servers = of_servers.map(|file| (format!("{SETTINGS}/settings.json"), file));
+    let of_servers = of_servers.map(|file| (format!("{SETTINGS}/{SERVERS_FILE}"), file));
     let of_settings = settings.variables.file().cloned();
-    let of_settings = of_settings.map(|file| (format!("{SETTINGS}/narthex.toml"), file));
+    let of_settings = of_settings.map(|file| (format!("{SETTINGS}/{SETTINGS_FILE}"), file));
     let key = args.with_master_key.then(|| (MASTER_KEY.to_owned(), place.master_key_file()));
     let mut files: Vec<_> =
         [of_store, of_servers, of_settings, key].into_iter().flatten().collect();

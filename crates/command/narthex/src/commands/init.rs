@@ -15,7 +15,7 @@ use super::{
     source::{files_of_clients, trusting},
 };
 use crate::{Failure, cli::Context, output};
-use narthex_client::cli::InitArgs;
+use narthex_client::{cli::InitArgs, settings_files::SETTINGS_FILE};
 
 /// A file to begin with.
 struct Template {
@@ -24,16 +24,15 @@ struct Template {
 }
 
 const MCP_JSON: &str = "mcp.json";
-const SETTINGS: &str = "narthex.toml";
 
 const MINIMAL: [Template; 2] = [
     Template { path: MCP_JSON, text: include_str!("init/mcp.json") },
-    Template { path: SETTINGS, text: include_str!("init/narthex.toml") },
+    Template { path: SETTINGS_FILE, text: include_str!("init/narthex.toml") },
 ];
 
 const EXAMPLES: [Template; 4] = [
     Template { path: MCP_JSON, text: include_str!("init/examples.mcp.json") },
-    Template { path: SETTINGS, text: include_str!("init/narthex.toml") },
+    Template { path: SETTINGS_FILE, text: include_str!("init/narthex.toml") },
     Template {
         path: "agents/playwright-demo/agent.yaml",
         text: include_str!("init/playwright-demo.yaml"),
@@ -147,10 +146,11 @@ fn guidance(done: &Done, args: &InitArgs) -> Vec<String> {
     let (trust, up) = (trusting(Path::new(MCP_JSON)), narthex("up", &[]));
     next.push(format!("Approve the file with `{trust}`, and start the daemon with `{up}`."));
     // A process with a settings file has that in each printed command.
-    if done.written.contains(&SETTINGS) && !up.to_string().contains(" --settings ") {
-        let path = std::path::absolute(SETTINGS).unwrap_or_else(|_unknown| SETTINGS.into());
+    if done.written.contains(&SETTINGS_FILE) && !up.to_string().contains(" --settings ") {
+        let path =
+            std::path::absolute(SETTINGS_FILE).unwrap_or_else(|_unknown| SETTINGS_FILE.into());
         let up = narthex("up --settings {}", &[&path.display()]);
-        next.push(format!("To use {SETTINGS}, start the daemon with `{up}`."));
+        next.push(format!("To use {SETTINGS_FILE}, start the daemon with `{up}`."));
     }
     if args.with_mcp_examples {
         let set = narthex("secrets set {}", &[&"GITHUB_PERSONAL_ACCESS_TOKEN"]);

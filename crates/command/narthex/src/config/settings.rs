@@ -17,6 +17,7 @@ use narthex_client::{
     commands::{search::RegistrySettings, version::ReleaseSettings},
     door::{DoorSettings, ListenSetting},
     environment::usual_data,
+    settings_files::{SERVERS_FILE, SETTINGS_FILE},
 };
 use narthex_control::{GrantOptions, Variables};
 use narthex_executor::Executors;
@@ -358,11 +359,6 @@ fn read_file(
         }
     }
 }
-
-/// Below the user's folder for configurations.
-pub(crate) const SETTINGS_FILE: &str = "narthex.toml";
-/// Beside it, the user's servers.
-const SERVERS_FILE: &str = "settings.json";
 
 fn build(
     layers: &mut Layers,

@@ -10,70 +10,48 @@ use narthex_testkit::{
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::support::{Daemon, Done, Place, fixture};
+use crate::{
+    shop::Shop,
+    support::{Place, fixture},
+};
 
 const KEY: &str = "canary-7d03-pad-key";
 
-/// A place, and a registry with bundles.
-struct Shop {
-    place: Place,
-    registry: RegistryFixture,
+/// A shop with bundles.
+fn stocked() -> Shop {
+    planted::remember(KEY);
+    let place = Place::with(&json!({}));
+    Shop { place, registry: RegistryFixture::start(examples(), 10) }
 }
 
-impl Shop {
-    fn new() -> Self {
-        planted::remember(KEY);
-        let place = Place::with(&json!({}));
-        Self { place, registry: RegistryFixture::start(examples(), 10) }
-    }
+/// Publishes a bundle as `com.example/NAME`, with its true hash or another one.
+fn publish(shop: &Shop, name: &str, bytes: Vec<u8>, hash: Option<&str>) {
+    let true_hash: String =
+        Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+    let path = format!("/files/{name}.mcpb");
+    let address = shop.registry.serve_file(&path, bytes);
+    // Files of releases are often redirected.
+    let address = address.replace("/files/", "/moved/files/");
+    let package = json!({ "registryType": "mcpb", "identifier": address,
+        "fileSha256": hash.unwrap_or(&true_hash), "transport": { "type": "stdio" } });
+    let server = json!({ "name": format!("com.example/{name}"), "description": "A pad",
+        "version": "1.0.0", "packages": [package],
+        "repository": { "url": "https://git.example/pad", "source": "git" } });
+    let official = json!({ "status": "active", "isLatest": true });
+    shop.registry.publish(json!({
+        "server": server,
+        "_meta": { "io.modelcontextprotocol.registry/official": official },
+    }));
+}
 
-    fn up(&self) -> Daemon {
-        self.place.up()
-    }
+/// The names in the folder of bundles.
+fn bundles(shop: &Shop) -> Vec<String> {
+    let Ok(entries) = fs::read_dir(shop.place.path("data/bundles")) else { return Vec::new() };
+    entries.map(|one| one.unwrap().file_name().into_string().unwrap()).collect()
+}
 
-    /// Publishes a bundle as `com.example/NAME`, with its true hash or another one.
-    fn publish(&self, name: &str, bytes: Vec<u8>, hash: Option<&str>) {
-        let true_hash: String =
-            Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
-        let path = format!("/files/{name}.mcpb");
-        let address = self.registry.serve_file(&path, bytes);
-        // Files of releases are often redirected.
-        let address = address.replace("/files/", "/moved/files/");
-        let package = json!({ "registryType": "mcpb", "identifier": address,
-            "fileSha256": hash.unwrap_or(&true_hash), "transport": { "type": "stdio" } });
-        let server = json!({ "name": format!("com.example/{name}"), "description": "A pad",
-            "version": "1.0.0", "packages": [package],
-            "repository": { "url": "https://git.example/pad", "source": "git" } });
-        let official = json!({ "status": "active", "isLatest": true });
-        self.registry.publish(json!({
-            "server": server,
-            "_meta": { "io.modelcontextprotocol.registry/official": official },
-        }));
-    }
-
-    fn run(&self, words: &[&str]) -> Done {
-        self.place.run([words, &["--registry", &self.registry.url]].concat())
-    }
-
-    fn pipe(&self, words: &[&str], text: &str) -> Done {
-        self.place.pipe(&[words, &["--registry", &self.registry.url]].concat(), text)
-    }
-
-    /// The names in the folder of bundles.
-    fn bundles(&self) -> Vec<String> {
-        let Ok(entries) = fs::read_dir(self.place.path("data/bundles")) else { return Vec::new() };
-        entries.map(|one| one.unwrap().file_name().into_string().unwrap()).collect()
-    }
-
-    fn entry(&self, name: &str) -> Value {
-        let text = fs::read_to_string(self.place.path("config/narthex/settings.json"));
-        let text = text.unwrap_or_else(|_missing| "{}".to_owned());
-        serde_json::from_str::<Value>(&text).unwrap()["mcp"]["servers"][name].take()
-    }
-
-    fn secrets(&self) -> String {
-        self.place.run(["secrets", "list", "--quiet"]).succeeded().stdout
-    }
+fn entry(shop: &Shop, name: &str) -> Value {
+    shop.entries()[name].take()
 }
 
 /// The manifest of a program that takes a key and a folder.
@@ -111,23 +89,23 @@ const ADD: [&str; 6] = ["add", "com.example/pad", "--set", "folder=notes", "--se
 /// E209, E211, E212: a bundle is installed, tried, called and removed with its files.
 #[test]
 fn e211_a_bundle_is_installed_and_called() {
-    let shop = Shop::new();
+    let shop = stocked();
     let notes = fs::canonicalize(shop.place.path("")).unwrap().join("notes");
-    shop.publish("pad", bundle(&manifest(), &notes.display().to_string()), None);
-    let _daemon = shop.up();
+    publish(&shop, "pad", bundle(&manifest(), &notes.display().to_string()), None);
+    let _daemon = shop.place.up();
     let done = shop.pipe(&ADD, &format!("{KEY}\n")).succeeded();
     assert!(done.stdout.contains("added pad: com.example/pad 1.0.0, with "), "{done:?}");
     for told in ["publisher  com.example", "https://git.example/pad", "sha256", "downloading "] {
         assert!(done.stderr.contains(told), "no {told} in {done:?}");
     }
-    let [folder] = shop.bundles().try_into().unwrap();
+    let [folder] = bundles(&shop).try_into().unwrap();
     assert!(folder.starts_with("pad-"), "{folder}");
     let whole = fs::canonicalize(shop.place.path("data/bundles")).unwrap().join(&folder);
     let program = whole.join("server/pad").display().to_string();
     assert!(done.stderr.contains(&program), "{done:?}");
     let expected = json!({ "transport": "stdio", "command": program,
         "args": [notes, "--stdio"], "cwd": whole, "env": { "PAD_KEY": "${secret:PAD_KEY}" } });
-    assert_eq!(shop.entry("pad"), expected);
+    assert_eq!(entry(&shop, "pad"), expected);
     assert_eq!(shop.place.mode("data/bundles"), 0o700);
     assert_eq!(shop.place.mode(&format!("data/bundles/{folder}/server/pad")), 0o700);
     assert_eq!(shop.place.mode(&format!("data/bundles/{folder}/server/data.txt")), 0o600);
@@ -137,24 +115,24 @@ fn e211_a_bundle_is_installed_and_called() {
     again.failed(1, &["conflict", "narthex mcp remove pad"]);
     let removed = shop.place.run(["mcp", "remove", "pad"]).succeeded();
     assert_eq!(removed.stdout, "removed pad and its bundle\n");
-    assert_eq!((shop.bundles(), shop.entry("pad")), (Vec::new(), Value::Null));
+    assert_eq!((bundles(&shop), entry(&shop, "pad")), (Vec::new(), Value::Null));
 }
 
 /// E211: a bundle whose trial fails leaves nothing; `--keep-anyway` keeps it.
 #[test]
 fn e211_a_bundle_that_fails_is_not_kept() {
-    let shop = Shop::new();
-    shop.publish("pad", bundle(&manifest(), "/elsewhere"), None);
-    let _daemon = shop.up();
+    let shop = stocked();
+    publish(&shop, "pad", bundle(&manifest(), "/elsewhere"), None);
+    let _daemon = shop.place.up();
     let failed = shop.pipe(&ADD, &format!("{KEY}\n"));
     failed.failed(1, &["the key or the folder is wrong", "nothing is kept"]);
-    assert_eq!((shop.bundles(), shop.entry("pad")), (Vec::new(), Value::Null));
+    assert_eq!((bundles(&shop), entry(&shop, "pad")), (Vec::new(), Value::Null));
     let missing = shop.run(&["add", "com.example/pad"]);
     missing.failed(1, &["the setting `key` is required; give it with --set-secret key"]);
-    assert_eq!((shop.bundles(), shop.secrets()), (Vec::new(), String::new()));
+    assert_eq!((bundles(&shop), shop.secrets()), (Vec::new(), String::new()));
     let kept = shop.pipe(&[&ADD[..], &["--keep-anyway"]].concat(), &format!("{KEY}\n"));
     assert!(kept.succeeded().stderr.contains("its trial failed"));
-    assert_eq!(shop.bundles().len(), 1);
+    assert_eq!(bundles(&shop).len(), 1);
     // A daemon that is named by its address may be on another machine.
     let state = fs::read_to_string(shop.place.path("data/daemon.json")).unwrap();
     let state: Value = serde_json::from_str(&state).unwrap();
@@ -167,14 +145,14 @@ fn e211_a_bundle_that_fails_is_not_kept() {
         &format!("--daemon-url names the daemon at {url}; {remedy}"),
     ];
     far.failed(2, &told);
-    assert_eq!(shop.bundles().len(), 1);
+    assert_eq!(bundles(&shop).len(), 1);
 }
 
 /// E209: a dry run needs no daemon, and downloads nothing.
 #[test]
 fn e209_a_dry_run_downloads_nothing() {
-    let shop = Shop::new();
-    shop.publish("pad", bundle(&manifest(), ""), None);
+    let shop = stocked();
+    publish(&shop, "pad", bundle(&manifest(), ""), None);
     let done = shop.run(&["add", "com.example/pad", "--dry-run"]).succeeded();
     assert!(done.stdout.contains("a dry run downloads nothing"), "{done:?}");
     let plan = shop.run(&["add", "com.example/pad", "--dry-run", "--json"]).succeeded().json();
@@ -189,8 +167,8 @@ fn e209_a_dry_run_downloads_nothing() {
 /// E209, E210, E212: files that attackers changed or made are refused, and nothing of them stays.
 #[test]
 fn e210_attack_bundles_of_all_kinds_leave_nothing() {
-    let shop = Shop::new();
-    let _daemon = shop.up();
+    let shop = stocked();
+    let _daemon = shop.place.up();
     let with =
         |entry: Entry| archive(&[Entry::new("manifest.json", FILE, manifest().to_string()), entry]);
     let program = Entry::new("server/pad", PROGRAM, "#!/bin/sh\n");
@@ -209,11 +187,11 @@ fn e210_attack_bundles_of_all_kinds_leave_nothing() {
         ("npx", bundle(&runner, ""), None, "is `npx`, which is no file of the bundle"),
     ];
     for (name, bytes, hash, told) in table {
-        shop.publish(name, bytes, hash);
+        publish(&shop, name, bytes, hash);
         let done = shop.run(&["add", &format!("com.example/{name}"), "--yes"]);
         done.failed(1, &[told]);
-        assert_eq!(shop.bundles(), [""; 0], "{name}");
-        assert_eq!(shop.entry(name), Value::Null);
+        assert_eq!(bundles(&shop), [""; 0], "{name}");
+        assert_eq!(entry(&shop, name), Value::Null);
     }
     assert!(!shop.place.path("data/evil").exists() && !shop.place.path("evil").exists());
 }

@@ -10,89 +10,63 @@ use narthex_testkit::{
 };
 use serde_json::{Value, json};
 
-use crate::support::{Daemon, Done, PROGRAM, Place, SOON, fixture};
+use crate::{
+    shop::Shop,
+    support::{Daemon, Done, PROGRAM, Place, SOON, fixture},
+};
 
 const WEATHER: &str = "io.github.ada/weather";
 const KEY: &str = "canary-51c7-weather-key";
 
-/// A place with a program `npx` that knows two packages, and a registry.
-struct Shop {
-    place: Place,
-    registry: RegistryFixture,
+/// A shop with a program `npx` that knows two packages.
+fn stocked() -> Shop {
+    let place = Place::with(&json!({}));
+    fs::create_dir(place.path("bin")).unwrap();
+    let log = place.path("starts");
+    let script = format!(
+        "#!/bin/sh\necho \"$@\" >> '{}'\ncase \"$2\" in\n\
+         @ada/weather-mcp@1.4.0) test \"$WEATHER_KEY\" = {KEY} && exec '{}' --stdio\n\
+         echo 'the key is wrong' >&2; exit 3;;\n\
+         plain@1.0.0) exec '{}' --stdio;;\n\
+         slow@1.0.0) exec sleep 60;;\nesac\necho 'no such package' >&2; exit 4\n",
+        log.display(),
+        fixture().display(),
+        fixture().display(),
+    );
+    place.write("bin/npx", &script);
+    place.set_mode("bin/npx", 0o755);
+    planted::remember(KEY);
+    let mut servers = examples();
+    servers.push(npm("com.example/plain", "plain"));
+    servers.push(npm("com.example/broken", "broken"));
+    let mut slow = npm("com.example/slow", "slow");
+    let key = json!({ "name": "SLOW_KEY", "isRequired": true, "isSecret": true });
+    slow["server"]["packages"][0]["environmentVariables"] = json!([key]);
+    servers.push(slow);
+    let mut evil = npm("com.evil/kind", "kind");
+    evil["server"]["packages"][0]["registryType"] = json!("a\nb\u{1b}[2J");
+    servers.push(evil);
+    let mut evil = npm("com.evil/words", "@trusted/words");
+    let word = json!({ "type": "positional", "value": "evil-unpinned" });
+    evil["server"]["packages"][0]["runtimeArguments"] = json!([word]);
+    servers.push(evil);
+    Shop { place, registry: RegistryFixture::start(servers, 2) }
 }
 
-impl Shop {
-    fn new() -> Self {
-        let place = Place::with(&json!({}));
-        fs::create_dir(place.path("bin")).unwrap();
-        let log = place.path("starts");
-        let script = format!(
-            "#!/bin/sh\necho \"$@\" >> '{}'\ncase \"$2\" in\n\
-             @ada/weather-mcp@1.4.0) test \"$WEATHER_KEY\" = {KEY} && exec '{}' --stdio\n\
-             echo 'the key is wrong' >&2; exit 3;;\n\
-             plain@1.0.0) exec '{}' --stdio;;\n\
-             slow@1.0.0) exec sleep 60;;\nesac\necho 'no such package' >&2; exit 4\n",
-            log.display(),
-            fixture().display(),
-            fixture().display(),
-        );
-        place.write("bin/npx", &script);
-        place.set_mode("bin/npx", 0o755);
-        planted::remember(KEY);
-        let mut servers = examples();
-        servers.push(npm("com.example/plain", "plain"));
-        servers.push(npm("com.example/broken", "broken"));
-        let mut slow = npm("com.example/slow", "slow");
-        let key = json!({ "name": "SLOW_KEY", "isRequired": true, "isSecret": true });
-        slow["server"]["packages"][0]["environmentVariables"] = json!([key]);
-        servers.push(slow);
-        let mut evil = npm("com.evil/kind", "kind");
-        evil["server"]["packages"][0]["registryType"] = json!("a\nb\u{1b}[2J");
-        servers.push(evil);
-        let mut evil = npm("com.evil/words", "@trusted/words");
-        let word = json!({ "type": "positional", "value": "evil-unpinned" });
-        evil["server"]["packages"][0]["runtimeArguments"] = json!([word]);
-        servers.push(evil);
-        Self { place, registry: RegistryFixture::start(servers, 2) }
-    }
+fn up(shop: &Shop) -> Daemon {
+    let path = std::env::var_os("PATH").unwrap().into_string().unwrap();
+    let path = format!("{}:{path}", shop.place.path("bin").display());
+    let up = ["up", "--config", "mcp.json", "--listen", "127.0.0.1:0"];
+    let daemon = shop.place.start_with(&up, |command| {
+        command.env("PATH", path);
+    });
+    daemon.event("ready");
+    daemon
+}
 
-    fn up(&self) -> Daemon {
-        let path = std::env::var_os("PATH").unwrap().into_string().unwrap();
-        let path = format!("{}:{path}", self.place.path("bin").display());
-        let up = ["up", "--config", "mcp.json", "--listen", "127.0.0.1:0"];
-        let daemon = self.place.start_with(&up, |command| {
-            command.env("PATH", path);
-        });
-        daemon.event("ready");
-        daemon
-    }
-
-    /// A command with the registry of this shop.
-    fn run(&self, words: &[&str]) -> Done {
-        self.place.run([words, &["--registry", &self.registry.url]].concat())
-    }
-
-    /// As [`Self::run`], with this standard input.
-    fn pipe(&self, words: &[&str], text: &str) -> Done {
-        self.place.pipe(&[words, &["--registry", &self.registry.url]].concat(), text)
-    }
-
-    /// The entries of the settings.
-    fn entries(&self) -> Value {
-        let text = fs::read_to_string(self.place.path("config/narthex/settings.json"));
-        let text = text.unwrap_or_else(|_missing| "{}".to_owned());
-        serde_json::from_str::<Value>(&text).unwrap()["mcp"]["servers"].take()
-    }
-
-    /// The names of the secrets that are set.
-    fn secrets(&self) -> String {
-        self.place.run(["secrets", "list", "--quiet"]).succeeded().stdout
-    }
-
-    /// The command lines with which `npx` was started.
-    fn starts(&self) -> String {
-        fs::read_to_string(self.place.path("starts")).unwrap_or_default()
-    }
+/// The command lines with which `npx` was started.
+fn starts(shop: &Shop) -> String {
+    fs::read_to_string(shop.place.path("starts")).unwrap_or_default()
 }
 
 /// A server that one package of npm runs.
@@ -112,7 +86,7 @@ fn data(done: Done) -> Value {
 /// E201, E202: servers are found by words of their names, over several pages, without deleted ones.
 #[test]
 fn e201_servers_are_found_by_words() {
-    let shop = Shop::new();
+    let shop = stocked();
     let found = data(shop.run(&["search", "com.example", "--json"]));
     let names: Vec<_> = found["items"]
         .as_array()
@@ -152,7 +126,7 @@ fn e201_servers_are_found_by_words() {
 /// E203: answers are found offline with their age, and a lost registry names that way.
 #[test]
 fn e203_answers_are_found_offline() {
-    let shop = Shop::new();
+    let shop = stocked();
     let url = shop.registry.url.clone();
     shop.run(&["search", "weather"]).succeeded();
     let asked = shop.registry.asked().len();
@@ -186,7 +160,7 @@ fn e203_answers_are_found_offline() {
 /// E204, E205: a dry run prints the entry and needs no daemon.
 #[test]
 fn e204_a_dry_run_prints_the_entry() {
-    let shop = Shop::new();
+    let shop = stocked();
     let done = shop.run(&["add", WEATHER, "--dry-run", "--set", "days=2"]).succeeded();
     let shown: Value = serde_json::from_str(&done.stdout).unwrap();
     let entry = &shown["weather"];
@@ -223,14 +197,14 @@ fn e204_a_dry_run_prints_the_entry() {
     }
     let down = shop.run(&["add", WEATHER]);
     down.failed(1, &["no daemon runs"]);
-    assert!(shop.starts().is_empty() && !shop.place.path("data/store.db").exists());
+    assert!(starts(&shop).is_empty() && !shop.place.path("data/store.db").exists());
 }
 
 /// E207: a server without secrets is tried once, kept and called.
 #[test]
 fn e207_a_server_that_works_is_kept_and_called() {
-    let shop = Shop::new();
-    let _daemon = shop.up();
+    let shop = stocked();
+    let _daemon = up(&shop);
     let done = shop.run(&["add", "com.example/plain", "--yes"]).succeeded();
     let last = done.stdout.lines().last().unwrap();
     assert!(last.starts_with("added plain: com.example/plain 1.0.0, with "), "{done:?}");
@@ -241,7 +215,7 @@ fn e207_a_server_that_works_is_kept_and_called() {
     let called = shop.place.run(["call", "plain", "echo", "message=hello"]).succeeded();
     assert!(called.stdout.contains("hello"), "{called:?}");
     // Once for the trial, and once for the calls.
-    assert_eq!(shop.starts(), "-y plain@1.0.0\n-y plain@1.0.0\n");
+    assert_eq!(starts(&shop), "-y plain@1.0.0\n-y plain@1.0.0\n");
     let again = shop.run(&["add", "com.example/plain"]);
     again.failed(1, &["conflict", "--as", "narthex mcp remove plain"]);
     let other = data(shop.run(&["add", "com.example/plain", "--as", "second", "--json"]));
@@ -252,15 +226,15 @@ fn e207_a_server_that_works_is_kept_and_called() {
 /// E207: a killed command leaves a disabled entry and its secret; the next commands name them.
 #[test]
 fn e207_what_a_killed_command_leaves_is_named() {
-    let shop = Shop::new();
-    let _daemon = shop.up();
+    let shop = stocked();
+    let _daemon = up(&shop);
     let add = ["add", "com.example/slow", "--registry", &shop.registry.url];
     let mut command = shop.place.command([&add[..], &["--set-secret", "SLOW_KEY"]].concat());
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut killed = command.spawn().unwrap();
     killed.stdin.take().unwrap().write_all(KEY.as_bytes()).unwrap();
     let began = SystemTime::now();
-    while !shop.starts().contains("slow@1.0.0") {
+    while !starts(&shop).contains("slow@1.0.0") {
         assert!(began.elapsed().unwrap() < SOON, "the trial does not begin");
     }
     killed.kill().unwrap();
@@ -303,8 +277,8 @@ fn e207_what_a_killed_command_leaves_is_named() {
 /// E207: a server that fails its trial leaves nothing; `--keep-anyway` keeps it.
 #[test]
 fn e207_a_server_that_fails_is_not_kept() {
-    let shop = Shop::new();
-    let _daemon = shop.up();
+    let shop = stocked();
+    let _daemon = up(&shop);
     let failed = shop.run(&["add", "com.example/broken", "--json"]);
     assert_eq!(failed.code, Some(1), "{failed:?}");
     let error = &failed.json()["error"];
@@ -322,8 +296,8 @@ fn e207_a_server_that_fails_is_not_kept() {
 /// E204, E207: a secret goes to the vault and nowhere else, and is cleared if the trial fails.
 #[test]
 fn e207_a_secret_is_stored_for_a_server_that_works_alone() {
-    let shop = Shop::new();
-    let _daemon = shop.up();
+    let shop = stocked();
+    let _daemon = up(&shop);
     let missing = shop.run(&["add", WEATHER]);
     missing.failed(1, &["the variable `WEATHER_KEY` is required", "--set-secret WEATHER_KEY"]);
     let add = ["add", WEATHER, "--set-secret", "WEATHER_KEY"];
@@ -348,8 +322,8 @@ fn e207_a_secret_is_stored_for_a_server_that_works_alone() {
 /// E204: on a terminal, required values are asked for, and the start is confirmed.
 #[test]
 fn e204_a_terminal_asks_for_values_and_confirms() {
-    let shop = Shop::new();
-    let _daemon = shop.up();
+    let shop = stocked();
+    let _daemon = up(&shop);
     let line = format!("{PROGRAM} add {WEATHER} --registry {}", shop.registry.url);
     let no = [("not shown): ", format!("{KEY}\n")), ("[y/N] ", "n\n".to_owned())];
     let no = no.each_ref().map(|(prompt, typed)| (*prompt, typed.as_str()));
@@ -357,7 +331,7 @@ fn e204_a_terminal_asks_for_values_and_confirms() {
     assert!(shown.contains("Key of the weather service"), "{shown}");
     assert!(shown.contains("npx -y @ada/weather-mcp@1.4.0") && !shown.contains(KEY), "{shown}");
     assert!(shown.contains("nothing was started or stored"), "{shown}");
-    assert_eq!((shop.secrets(), shop.starts()), (String::new(), String::new()));
+    assert_eq!((shop.secrets(), starts(&shop)), (String::new(), String::new()));
     let line = format!(
         "{PROGRAM} add com.example/papers --via sse --set-secret token \
                         --registry {}",

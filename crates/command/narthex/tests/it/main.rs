@@ -62,6 +62,7 @@ mod sessions;
 mod settings;
 mod setup;
 mod shares;
+mod shop;
 mod store_url;
 mod support;
 mod template;

@@ -7,6 +7,7 @@ use std::{
 };
 
 use fs_err as fs;
+use narthex_client::settings_files::{SERVERS_FILE, SETTINGS_FILE};
 use narthex_model::command::quoted;
 use narthex_registry::config::{Env, LoadContext, LoadedConfig, parse_settings};
 use serde_json::{Value, json};
@@ -22,10 +23,6 @@ use crate::{
     config,
     output::{self, harmless},
 };
-
-/// The files of the user's settings, in a backup and in place.
-const SERVERS_FILE: &str = "settings.json";
-const SETTINGS_FILE: &str = "narthex.toml";
 
 /// The settings of a backup, which are in the folder [`SETTINGS`] of the data directory first.
 pub(super) struct FoundSettings(Vec<Found>);
