@@ -44,8 +44,8 @@ pub use grants::{CreateGrantArgs, GrantArgs, GrantsCommand};
 pub use local::{CallArgs, ConnectArgs, RemoteArgs, ToolsArgs, TrustArgs, UpArgs};
 pub use operate::{
     AddArgs, BackupArgs, CheckCommand, DaemonCommand, Doubtful, ImportServersArgs, InitArgs,
-    LogsArgs, McpCommand, McpDaemonCommand, RestartArgs, RestoreArgs, StopArgs, is_address,
-    is_program,
+    LogsArgs, McpCommand, McpDaemonCommand, RestartArgs, RestoreArgs, StopArgs, TestArgs,
+    is_address, is_program,
 };
 pub use outbound::{ChannelsCommand, SetChannelArgs, SetWebhookArgs, WebhooksCommand};
 pub use policy::{CheckPolicyArgs, PolicyCommand, SetPolicyArgs};

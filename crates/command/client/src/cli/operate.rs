@@ -23,12 +23,7 @@ pub enum McpDaemonCommand {
         narthex mcp list --json | jq '.data.mounts[] | select(.status != \"ready\")'")]
     List,
     /// Test a server: connect to it, list its tools, and close the connection
-    #[command(after_help = "Examples:\n  narthex mcp test files\n  \
-        narthex mcp test files --quiet && echo ready")]
-    Test {
-        /// The server
-        name: String,
-    },
+    Test(TestArgs),
     /// Show the last lines of a server's standard error
     Logs(LogsArgs),
     /// Reload the configuration files now
@@ -66,6 +61,18 @@ pub enum McpDaemonCommand {
         /// The server
         name: String,
     },
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  narthex mcp test files\n  \
+    narthex mcp test files --quiet && echo ready\n  \
+    narthex mcp test git --workspace team")]
+pub struct TestArgs {
+    /// The server, or its mount's name, such as 7-files
+    pub name: String,
+    /// The workspace of the server's run
+    #[arg(long, value_name = "WORKSPACE")]
+    pub workspace: Option<String>,
 }
 
 #[derive(Debug, Args)]

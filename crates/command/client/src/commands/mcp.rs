@@ -46,7 +46,7 @@ pub async fn run(
 ) -> Result<ExitCode, Failure> {
     match command {
         McpDaemonCommand::List => list::run(&context, configured).await,
-        McpDaemonCommand::Test { name } => test::run(&name, &context).await,
+        McpDaemonCommand::Test(args) => test::run(&args, &context).await,
         McpDaemonCommand::Logs(args) => logs::run(&args, &context).await,
         McpDaemonCommand::Reload => verbs::reload(&context).await,
         McpDaemonCommand::Add(args) => add::run(*args, &context).await,
@@ -105,14 +105,22 @@ fn known(rows: &[Value], whose: Whose) -> String {
         Whose::Settings => row["provenance"] == Provenance::Settings.as_str(),
     };
     let names: Vec<_> = rows.iter().filter(is_taken).map(|row| text(row, "name")).collect();
+    let list = narthex("mcp list", &[]);
     match (whose, names.as_slice()) {
-        (Whose::Daemon, []) => "neither the configuration nor an active run has one".to_owned(),
-        (Whose::Daemon, names) => format!("available: {}", names.join(", ")),
+        (Whose::Daemon, []) => {
+            let add = narthex("mcp add NAME -- COMMAND", &[]);
+            format!("neither the configuration nor an active run has one; add one with `{add}`")
+        }
+        (Whose::Daemon, names) => {
+            format!("available: {}; `{list}` shows them with their states", names.join(", "))
+        }
         (Whose::Settings, []) => {
-            let list = narthex("mcp list", &[]);
             format!("your settings have no servers; `{list}` lists those of other files")
         }
-        (Whose::Settings, names) => format!("your settings have: {}", names.join(", ")),
+        (Whose::Settings, names) => {
+            let names = names.join(", ");
+            format!("your settings have: {names}; `{list}` lists those of other files as well")
+        }
     }
 }
 
@@ -135,8 +143,12 @@ mod tests {
             row("mine", "settings", false),
             row("git", "settings", true),
         ];
-        assert_eq!(known(&rows, Whose::Daemon), "available: git, mine");
-        assert_eq!(known(&rows, Whose::Settings), "your settings have: mine, git");
+        let told = "available: git, mine; `narthex mcp list` shows them with their states";
+        assert_eq!(known(&rows, Whose::Daemon), told);
+        let told = known(&rows, Whose::Settings);
+        let expected = "your settings have: mine, git; `narthex mcp list` lists those of other \
+                        files as well";
+        assert_eq!(told, expected);
         let none = known(&rows[..1], Whose::Settings);
         assert!(none.contains("no servers; `narthex mcp list`"), "{none}");
         assert!(known(&[], Whose::Daemon).starts_with("neither the configuration"));

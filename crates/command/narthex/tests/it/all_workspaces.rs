@@ -55,6 +55,10 @@ fn o99_servers_of_runs_are_tested_and_their_warnings_shown() {
         assert!(tried.stderr.contains(&format!("`{mount}`")), "{tried:?}");
         assert!(tried.stderr.contains("of workspace team"), "{tried:?}");
     }
+    let there = ["mcp", "test", "own", "--workspace"];
+    place.run([&there[..], &["team"]].concat()).succeeded();
+    let told = ["not_found", "no active run of workspace `other` has a server `own`", "mcp list"];
+    place.run([&there[..], &["other"]].concat()).failed(1, &told);
     let status = place.run(["status"]).succeeded();
     let row = status.stdout.lines().find(|line| line.contains(&mount)).unwrap();
     assert!(row.contains("ready; warning: `tool_scopes` names `ecko`"), "{status:?}");

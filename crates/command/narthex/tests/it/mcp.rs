@@ -427,7 +427,9 @@ fn e57_servers_are_disabled_enabled_and_reconnected() {
     place.run(["mcp", "reconnect", "missing"]).failed(1, &["transport_error", "no-such-program"]);
     for verb in ["enable", "disable", "reconnect", "reauthorize"] {
         let done = place.run(["mcp", verb, "nosuch"]);
-        done.failed(1, &["there is no server `nosuch`; available: fixture, missing, shell"]);
+        let told =
+            "there is no server `nosuch`; available: fixture, missing, shell; `narthex mcp list";
+        done.failed(1, &[told, "shows them with their states"]);
     }
     // E59: these servers have no sign-in, so a request for one is no success.
     let reconnect = place.printed("mcp reconnect shell");

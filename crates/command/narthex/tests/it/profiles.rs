@@ -183,7 +183,10 @@ async fn p7_a_changed_file_changes_open_sessions_of_a_profile() {
     assert_eq!(reply.status, StatusCode::NOT_FOUND, "{reply:?}");
     let none = profiled.place.run(["profiles", "list"]).succeeded().stdout;
     assert!(none.contains("no profiles yet"), "{none}");
-    profiled.place.run(["profiles", "show", "work"]).failed(1, &["not_found", "no profile `work`"]);
+    profiled
+        .place
+        .run(["profiles", "show", "work"])
+        .failed(1, &["not_found", "no profile `work`; `narthex profiles list"]);
     profiled.daemon.signal("TERM");
 }
 

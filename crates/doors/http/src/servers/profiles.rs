@@ -1,7 +1,7 @@
 //! Lists the profiles of the live configuration.
 
 use narthex_gateway::VisibleTool;
-use narthex_model::{ErrorKind, meant_hint};
+use narthex_model::{ErrorKind, command::narthex, meant_hint};
 use narthex_registry::DeclaredProfile;
 
 use super::{Answered, Asked, ok};
@@ -20,7 +20,10 @@ impl Asked<'_> {
         let (profiles, name) = (self.door.gateway.registry().profiles(), self.segment(0));
         let found = profiles.get(&name).ok_or_else(|| {
             let meant = meant_hint(&name, profiles.iter().map(|one| one.name.as_str()));
-            Problem::new(ErrorKind::NotFound, format!("there is no profile `{name}`{meant}"))
+            let (list, end) =
+                (narthex("profiles list", &[]), if meant.is_empty() { ";" } else { "" });
+            let text = format!("there is no profile `{name}`{meant}{end} `{list}` lists them");
+            Problem::new(ErrorKind::NotFound, text)
         })?;
         Ok(ok(&self.shown_profile(found)))
     }

@@ -9,8 +9,9 @@ use serde_json::{Value, json};
 use super::{Whose, is_not_found, list, text, with_names};
 use crate::{
     Context, Failure,
+    cli::TestArgs,
     commands::{
-        across::workspaces,
+        across::{HOME, workspaces},
         waiting::{ellipsis, waiting},
     },
     daemon_client::{DaemonClient, EventReader, segment, server_path, workspace_path},
@@ -19,9 +20,9 @@ use crate::{
 
 const STAGES: [&str; 4] = ["connect", "tools/list", "resources/list", "prompts/list"];
 
-pub(super) async fn run(name: &str, context: &Context) -> Result<ExitCode, Failure> {
+pub(super) async fn run(args: &TestArgs, context: &Context) -> Result<ExitCode, Failure> {
     let client = DaemonClient::operator(&context.daemon)?;
-    let events = opened(name, &client, context).await?;
+    let events = opened(args, &client, context).await?;
     result(&watched(events, context).await?, context)
 }
 
@@ -59,18 +60,25 @@ async fn watched(mut events: EventReader, context: &Context) -> Result<Value, Fa
 }
 
 /// Begins the test of a server of the daemon's own, of the mount of this name, or else of the
-/// newest run that has a server of this name.
+/// newest run that has a server of this name; with a workspace, only of one there.
 async fn opened(
-    name: &str,
+    args: &TestArgs,
     client: &DaemonClient,
     context: &Context,
 ) -> Result<EventReader, Failure> {
+    let TestArgs { name, workspace } = args;
+    let workspace = workspace.as_deref();
+    let is_wanted = |other: &str| workspace.is_none_or(|wanted| wanted == other);
     let ask = async |path| client.api_events(Method::POST, path).await;
-    let failure = match ask(server_path(name, "/test")).await {
-        Err(failure) if is_not_found(&failure) => failure,
-        asked => return asked,
+    let failure = match is_wanted(HOME) {
+        false => absent(name, workspace.unwrap_or_default()),
+        true => match ask(server_path(name, "/test")).await {
+            Err(failure) if is_not_found(&failure) => failure,
+            asked => return asked,
+        },
     };
     let mut mounts = list::mounts_of_runs(name, client).await?;
+    mounts.retain(|mount| is_wanted(&mount.workspace));
     // A run may have ended since.
     while let Some(mount) = mounts.pop() {
         let query = format!("/test?workspace={}", segment(&mount.workspace));
@@ -87,15 +95,29 @@ async fn opened(
         }
         return Ok(asked);
     }
-    match in_catalog(name, client).await {
+    match in_catalog(name, workspace, client).await {
         Some(workspace) => Err(Failure { message: of_catalog(name, &workspace), ..failure }),
-        None => Err(with_names(name, Whose::Daemon, failure, client).await),
+        None if is_wanted(HOME) => Err(with_names(name, Whose::Daemon, failure, client).await),
+        None => Err(failure),
     }
 }
 
-/// The workspace whose catalog has a server of this id.
-async fn in_catalog(id: &str, client: &DaemonClient) -> Option<String> {
-    for workspace in workspaces(client).await.ok()? {
+/// The failure for a workspace whose active runs have no such server.
+fn absent(name: &str, workspace: &str) -> Failure {
+    let text = format!(
+        "no active run of workspace `{}` has a server `{}`; `{}` lists the servers of all runs",
+        harmless(workspace),
+        harmless(name),
+        narthex("mcp list", &[])
+    );
+    Failure::new(ErrorKind::NotFound, text)
+}
+
+/// The workspace whose catalog has a server of this id: the wanted one, or any.
+async fn in_catalog(id: &str, wanted: Option<&str>, client: &DaemonClient) -> Option<String> {
+    let mut all = workspaces(client).await.ok()?;
+    all.retain(|workspace| wanted.is_none_or(|wanted| wanted == workspace));
+    for workspace in all {
         let path = workspace_path(&workspace, &format!("/mcp-servers/{}", segment(id)));
         if client.api_get(path).await.is_ok() {
             return Some(workspace);

@@ -25,7 +25,9 @@ impl<'t> Shown<'t> {
     /// `config` is the file of the server, if it runs in this process.
     pub(super) fn new(alias: &'t Alias, tool: &'t Tool, config: Option<&Path>) -> Self {
         let schema = InputSchema::new(tool.input_schema());
-        let call = narthex("call {}", &[alias]);
+        // The tool follows, so the words here are no whole command.
+        let start = "call {}";
+        let call = narthex(start, &[alias]);
         let call = match config {
             Some(file) => call.option("--config", file.display()),
             None => call,
