@@ -78,6 +78,8 @@ pub struct FoundServer {
     pub is_disabled: bool,
     /// The placeholders of all texts.
     pub placeholders: BTreeSet<Placeholder>,
+    /// Placeholders in narthex's notation, each as the file spells it where that differs.
+    pub spelled: BTreeMap<String, String>,
     /// Facts that narthex does not keep.
     pub left_out: Vec<LeftOut>,
 }
@@ -160,9 +162,16 @@ impl FoundServer {
         texts.filter(|(_, text)| text.is_secret()).map(|(place, _)| place).collect()
     }
 
-    /// The program with its arguments, or the address; secrets are hidden.
+    /// The program with its arguments, or the address, with the placeholders of the file; secrets
+    /// are hidden.
     #[must_use]
     pub fn starts(&self) -> String {
+        let starts = self.starts_in_own_notation();
+        let spelled = self.spelled.iter();
+        spelled.fold(starts, |text, (own, written)| text.replace(own, written))
+    }
+
+    fn starts_in_own_notation(&self) -> String {
         match &self.target {
             Target::Stdio { command, args, .. } => {
                 let words = std::iter::once(command).chain(args);

@@ -34,6 +34,7 @@ struct Reader {
     shape: Shape,
     rest: Map<String, Value>,
     placeholders: BTreeSet<Placeholder>,
+    spelled: BTreeMap<String, String>,
     left_out: Vec<LeftOut>,
 }
 
@@ -46,6 +47,7 @@ impl Reader {
             shape,
             rest: fields::flattened(shape, fields),
             placeholders: BTreeSet::new(),
+            spelled: BTreeMap::new(),
             left_out: Vec::new(),
         }
     }
@@ -62,7 +64,7 @@ impl Reader {
         let is_disabled = is_off || self.is_disabled();
         let tools = self.tools();
         self.leave_the_rest();
-        let Self { placeholders, left_out, .. } = self;
+        let Self { placeholders, spelled, left_out, .. } = self;
         let name = name.to_owned();
         Ok(FoundServer {
             name,
@@ -72,6 +74,7 @@ impl Reader {
             tools,
             is_disabled,
             placeholders,
+            spelled,
             left_out,
         })
     }
@@ -235,6 +238,7 @@ impl Reader {
         let rewritten = rewrite(text, self.dialect.notation);
         let rewritten = rewritten.map_err(|reason| format!("`{place}`: {reason}"))?;
         self.placeholders.extend(rewritten.placeholders.iter().cloned());
+        self.spelled.extend(rewritten.spelled.clone());
         let unfilled = rewritten
             .unfilled
             .iter()

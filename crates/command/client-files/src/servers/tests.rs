@@ -223,6 +223,12 @@ fn a_start_is_shown_word_by_word_without_secrets() {
     assert_eq!(starts, r#"sh -c "a  b" "" --key [hidden] "c\nd""#);
     let entry = json!({ "command": "tool0123456789abcdef" });
     assert_eq!(server(Shape::Cursor, &entry).starts(), "tool0123456789abcdef");
+    // The placeholders are those of the file.
+    for folder in ["${workspaceFolder}", "${workspaceRoot}"] {
+        let args = [format!("{folder}/x"), "${userHome}".to_owned(), "${env:A}".to_owned()];
+        let starts = server(Shape::Cursor, &json!({ "command": "x", "args": args })).starts();
+        assert_eq!(starts, format!("x {folder}/x ${{userHome}} ${{env:A}}"));
+    }
     let entry = json!({ "url": "https://a.example/mcp?token=k1" });
     assert_eq!(server(Shape::Cursor, &entry).starts(), "https://a.example/[hidden]");
     // A `\` ends the host, so the text after it is a path.

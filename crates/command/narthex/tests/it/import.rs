@@ -282,6 +282,7 @@ fn the_table_names_what_becomes_of_each_server() {
         "write `${secret:ISSUES_TOKEN}` as the whole value in your settings",
         "reads the variable FILES_LOG\n",
         "the folder of the client becomes the folder of the daemon",
+        "node ${workspaceFolder}/tests.js",
         "without `envFile`: narthex reads no such file",
         "without `gallery`",
         "Nothing has changed: this was a dry run.",
