@@ -11,7 +11,7 @@ use std::{
     io::{self, Read},
     os::{
         fd::{AsFd, OwnedFd},
-        unix::fs::{DirBuilderExt, MetadataExt},
+        unix::fs::DirBuilderExt,
     },
     path::{Path, PathBuf},
 };
@@ -280,7 +280,7 @@ impl DataDir {
             match file.file().try_lock() {
                 // A removal deletes the file while it holds the lock: then this is no file of the
                 // directory any more, and keeps no other daemon away.
-                Ok(()) if is_at(&file, &path)? => return Ok(file),
+                Ok(()) if narthex_private::is_at(&file, &path)? => return Ok(file),
                 Ok(()) => continue,
                 Err(TryLockError::Error(error)) => return Err(failed(error)),
                 Err(TryLockError::WouldBlock) => {}
@@ -395,16 +395,6 @@ fn check_content(folder: &Path) -> Result<(), Failure> {
         unless_absent(narthex_private::check_inner_folder(&inner))?;
     }
     check_files(folder)
-}
-
-/// True if the path names this open file.
-fn is_at(file: &fs::File, path: &Path) -> Result<bool, Failure> {
-    let opened = file.metadata()?;
-    match fs::symlink_metadata(path) {
-        Ok(found) => Ok((found.dev(), found.ino()) == (opened.dev(), opened.ino())),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(error.into()),
-    }
 }
 
 /// Checks that the files of a data folder are no links and belong to this user: while the folder

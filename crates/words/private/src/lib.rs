@@ -291,6 +291,20 @@ fn is_own(metadata: &Metadata) -> bool {
     metadata.uid() == rustix::process::geteuid().as_raw()
 }
 
+/// True if a path still names this open file or folder, and no other one has taken its place. A
+/// lock counts only then.
+///
+/// # Errors
+/// When the file or the path cannot be looked at. An absent path is no error.
+pub fn is_at(file: &fs_err::File, path: &Path) -> io::Result<bool> {
+    let opened = file.metadata()?;
+    match fs_err::metadata(path) {
+        Ok(found) => Ok((found.dev(), found.ino()) == (opened.dev(), opened.ino())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::symlink;
@@ -307,6 +321,17 @@ mod tests {
 
     fn set(path: &Path, mode: u32) {
         fs_err::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    #[test]
+    fn a_path_names_an_open_file_until_another_takes_its_place() {
+        let (folder, file) = place();
+        let (opened, inside) = (open(&file).unwrap(), fs_err::File::open(folder.path()).unwrap());
+        assert!(is_at(&opened, &file).unwrap() && is_at(&inside, folder.path()).unwrap());
+        fs_err::rename(&file, folder.path().join("away")).unwrap();
+        assert!(!is_at(&opened, &file).unwrap());
+        fs_err::write(&file, "text").unwrap();
+        assert!(!is_at(&opened, &file).unwrap());
     }
 
     #[test]

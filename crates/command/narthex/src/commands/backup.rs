@@ -3,7 +3,7 @@
 use std::{
     fs::TryLockError,
     io,
-    os::unix::fs::{DirBuilderExt as _, MetadataExt as _},
+    os::unix::fs::DirBuilderExt as _,
     path::{Path, PathBuf},
     process::ExitCode,
     time::SystemTime,
@@ -83,7 +83,7 @@ impl Working {
                 opened => opened?,
             };
             match lock.file().try_lock() {
-                Ok(()) if is_named(&lock) => break lock,
+                Ok(()) if narthex_private::is_at(&lock, &folder)? => break lock,
                 // Another backup has removed the folder at its end.
                 Ok(()) => {}
                 Err(TryLockError::WouldBlock) => return Err(in_use(place)),
@@ -102,15 +102,6 @@ impl Drop for Working {
         if let Err(error) = fs::remove_dir_all(&self.folder) {
             tracing::warn!("the folder of a backup could not be removed: {error}");
         }
-    }
-}
-
-/// True if an open folder is still the one of its name.
-fn is_named(folder: &fs::File) -> bool {
-    let place = |found: std::fs::Metadata| (found.dev(), found.ino());
-    match (folder.metadata(), fs::symlink_metadata(folder.path())) {
-        (Ok(open), Ok(named)) => place(open) == place(named),
-        (Err(_), _) | (_, Err(_)) => false,
     }
 }
 

@@ -3,13 +3,12 @@
 use std::{
     fs::{Permissions, TryLockError},
     io::{self, Write},
-    os::unix::fs::{
-        DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
-    },
+    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
     time::Duration,
 };
 
+use narthex_private::is_at;
 use tokio::time::Instant;
 
 use super::EditError;
@@ -36,7 +35,9 @@ pub(super) async fn lock(file: &Path) -> Result<EditLock, EditError> {
     let end = Instant::now() + LOCK_DEADLINE;
     loop {
         match lock.file().try_lock() {
-            Ok(()) if is_there(&lock) => return Ok(EditLock { _file: lock }),
+            Ok(()) if is_at(&lock, lock.path()).map_err(fail)? => {
+                return Ok(EditLock { _file: lock });
+            }
             Ok(()) | Err(TryLockError::WouldBlock) if Instant::now() >= end => {
                 return Err(EditError::Busy { file: file.to_owned(), waited: LOCK_DEADLINE });
             }
@@ -81,18 +82,9 @@ pub fn remove_lock(lock: &Path) -> io::Result<()> {
         Err(error) => return absent(error),
     };
     match held.file().try_lock() {
-        Ok(()) if is_there(&held) => fs_err::remove_file(lock).or_else(absent),
+        Ok(()) if is_at(&held, lock)? => fs_err::remove_file(lock).or_else(absent),
         Ok(()) | Err(TryLockError::WouldBlock) => Ok(()),
         Err(TryLockError::Error(error)) => Err(error),
-    }
-}
-
-/// True if an open lock is still the one of its name.
-fn is_there(lock: &fs_err::File) -> bool {
-    let place = |found: std::fs::Metadata| (found.dev(), found.ino());
-    match (lock.metadata(), fs_err::metadata(lock.path())) {
-        (Ok(open), Ok(named)) => place(open) == place(named),
-        (Err(_), _) | (_, Err(_)) => false,
     }
 }
 
