@@ -128,21 +128,17 @@ pub(crate) async fn run(shared: Arc<Shared>, mut events: Subscription) {
         match event {
             None => return,
             Some(LayersEvent::Changed { .. }) => apply_news(&shared).await,
-            Some(LayersEvent::Failed { file, error }) => {
-                let file = file.display();
-                tracing::warn!(
-                    %file,
-                    "is not applied, and the daemon uses its earlier content: {error}"
-                );
+            // The error begins with the file.
+            Some(LayersEvent::Failed { error, .. }) => {
+                tracing::warn!("{error}; the daemon uses its earlier content");
             }
             Some(LayersEvent::Recovered { file }) => {
-                tracing::info!(file = %file.display(), "can be used again");
+                tracing::info!("{} can be used again", file.display());
             }
             Some(LayersEvent::Gone { file }) => {
                 let file = file.display();
                 tracing::warn!(
-                    %file,
-                    "was deleted or moved; its servers are unavailable until it is back"
+                    "{file} was deleted or moved; its servers are unavailable until it is back"
                 );
             }
         }
@@ -244,7 +240,7 @@ async fn are_secrets_behind(shared: &Shared) -> bool {
 pub(crate) fn tell_faults(state: &LayersState) {
     for file in &state.files {
         if let Some(error) = &file.error {
-            tracing::warn!(file = %file.file.display(), "cannot be used: {error}");
+            tracing::warn!("{error}");
         }
     }
 }

@@ -343,7 +343,9 @@ fn limits_of(kind: CatalogKind, document: &str) -> TrafficLimits {
 /// Parses stored limits, which were checked before they were stored.
 fn stored_limits(text: &str) -> WorkspaceLimits {
     read_limits(text.as_bytes()).unwrap_or_else(|faults| {
-        tracing::warn!("the stored limits of a workspace cannot be read: {faults:?}");
+        for fault in &faults {
+            tracing::warn!("the stored limits of a workspace cannot be read: {fault}");
+        }
         WorkspaceLimits::default()
     })
 }

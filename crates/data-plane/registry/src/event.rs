@@ -1,6 +1,6 @@
 //! Events of servers, for logs, audit and people: transitions that a row does not show.
 
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 use narthex_model::Alias;
 
@@ -30,6 +30,23 @@ pub enum ServerEvent {
     },
 }
 
+impl fmt::Display for ServerEvent {
+    /// The event as a sentence without its end.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Lost { alias, reason } => {
+                write!(f, "the connection to the server `{alias}` was lost: {reason}")
+            }
+            Self::Reconnected { alias, attempt, .. } => {
+                write!(f, "the server `{alias}` is connected again, at attempt {attempt}")
+            }
+            Self::Killed { alias } => {
+                write!(f, "the server `{alias}` did not end when asked to, and was killed")
+            }
+        }
+    }
+}
+
 impl ServerEvent {
     /// The event's name in logs.
     #[must_use]
@@ -38,6 +55,32 @@ impl ServerEvent {
             Self::Lost { .. } => "mcp.error",
             Self::Reconnected { .. } => "mcp.reconnect",
             Self::Killed { .. } => "mcp.killed",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_are_sentences_in_the_log() {
+        let alias = || Alias::new("git").unwrap();
+        for (event, expected) in [
+            (
+                ServerEvent::Lost { alias: alias(), reason: "it ended".into() },
+                "the connection to the server `git` was lost: it ended",
+            ),
+            (
+                ServerEvent::Reconnected { alias: alias(), reconnects: 3, attempt: 2 },
+                "the server `git` is connected again, at attempt 2",
+            ),
+            (
+                ServerEvent::Killed { alias: alias() },
+                "the server `git` did not end when asked to, and was killed",
+            ),
+        ] {
+            assert_eq!(event.to_string(), expected);
         }
     }
 }

@@ -345,7 +345,7 @@ impl Shared {
 
     /// Publishes an event of a server.
     pub(crate) fn event(&self, event: ServerEvent) {
-        tracing::info!(event = event.name(), "{event:?}");
+        tracing::info!(event = event.name(), "{event}");
         if self.events.send(event).is_err() {
             tracing::trace!("no receiver of events exists");
         }

@@ -8,6 +8,7 @@ mod listen;
 mod notify;
 mod prepared;
 mod published;
+mod steps;
 mod warnings;
 
 use std::{
@@ -25,7 +26,10 @@ use narthex_registry::watch::LayersEvent;
 use narthex_tls::Identity;
 use serde_json::json;
 
-use self::{door::Door, event::Event, handover::Heir, prepared::Prepared, published::Published};
+use self::{
+    door::Door, event::Event, handover::Heir, prepared::Prepared, published::Published,
+    steps::Steps,
+};
 use super::source;
 use crate::{
     App, AppOptions, Doors, Failure, Servers,
@@ -37,7 +41,7 @@ use crate::{
     output::{self, harmless},
     rows::Row,
     server_rows,
-    stop::{Hangup, stop_signal_with},
+    stop::stop_signal_with,
     stored::StorePlace,
 };
 
@@ -126,17 +130,19 @@ async fn daemon(args: UpArgs, data: DataDir, context: Context) -> Result<ExitCod
         refused: None,
     };
     listen::keep(&args, settings, &data, address.port())?;
+    let steps = Steps { is_background: args.background };
+    steps.listening(VERSION, &state);
     let published = Published::begin(&data, state)?;
     notify::ready();
     let reporter = Reporter { data: &data, context: &context, shown: Vec::new() };
-    let running = Running { app, door, published, leaving, workers, heir };
+    let running = Running { app, door, published, leaving, workers, heir, steps };
     let successor = running.until_the_end(reporter, &mut ends).await?;
     if let Some(command) = successor {
         context.successor.set(command);
     } else if context.format.is_json() {
         output::json(&Event::Stopped)?;
     } else {
-        output::notice("stopped");
+        steps.tell("stopped");
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -150,6 +156,7 @@ struct Running<'a> {
     leaving: Leaving,
     workers: Workers,
     heir: Heir,
+    steps: Steps,
 }
 
 /// The reason why a daemon serves no longer.
@@ -178,7 +185,7 @@ impl Running<'_> {
             // tokens.
             self.published.retract();
         }
-        let is_drained = drain(&self.app, self.door.hangup()).await;
+        let is_drained = self.steps.drain(&self.app, self.door.hangup()).await;
         // Work that a second signal has stopped goes with its threads, children included.
         if tokio::time::timeout(WORKERS_END, self.workers.stop()).await.is_err() {
             tracing::warn!("a worker thread did not stop in time; it ends with the process");
@@ -215,27 +222,10 @@ impl Running<'_> {
         ends: &mut (impl Future<Output = ()> + Unpin),
     ) -> Result<End, Failure> {
         self.published.change(|state| state.can_restart = false)?;
-        output::notice("restarting: open calls finish, and new ones wait");
+        self.steps.tell("restarting: open calls finish, and new ones wait");
         tokio::select! {
             () = self.leaving.begin(LEAVING) => Ok(End::HandOver),
             () = ends => Ok(End::Stop),
-        }
-    }
-}
-
-/// Drains; a second signal ends the wait, and remaining programs end when their handles are
-/// dropped. Returns false then.
-async fn drain(app: &App, hangup: Hangup) -> bool {
-    let Ok(again) = stop_signal_with(hangup) else {
-        app.drain().await;
-        return true;
-    };
-    output::notice("stopping; press Ctrl-C again, or send the signal again, to stop at once");
-    tokio::select! {
-        () = app.drain() => true,
-        () = again => {
-            output::notice("stopped at once");
-            false
         }
     }
 }
@@ -350,16 +340,15 @@ impl Reporter<'_> {
         if (error.is_some() || is_gone) && narthex_telemetry::tells_of_files() {
             return Ok(());
         }
-        let what = match error {
-            Some(error) => {
-                format!("is not applied, and the daemon uses its earlier content: {error}")
-            }
+        let file = file.display();
+        output::notice(&match error {
+            // The error begins with the file.
+            Some(error) => format!("{error}; the daemon uses its earlier content"),
             None if is_gone => {
-                "was deleted or moved; its servers are unavailable until it is back".to_owned()
+                format!("{file} was deleted or moved; its servers are unavailable until it is back")
             }
-            None => "can be used again".to_owned(),
-        };
-        output::notice(&format!("{} {what}", file.display()));
+            None => format!("{file} can be used again"),
+        });
         Ok(())
     }
 

@@ -699,8 +699,17 @@ fn a_daemon_in_the_background_is_reported_and_started_once() {
     assert_eq!(again["data"]["is_started"], false, "{again}");
     assert_eq!(again["data"]["pid"], first["data"]["pid"]);
     place.run(["daemon", "stop"]).succeeded();
-    // A long log is put away.
+    // The log has the steps of the daemon's life with their times.
     let log = place.path("data/daemon.log");
+    let text = fs::read_to_string(&log).unwrap();
+    let url = first["data"]["url"].as_str().unwrap();
+    for step in [&*format!("listens at {url}, process "), "stopping: open calls finish", "stopped"]
+    {
+        let is_told = |line: &str| line.contains("Z  INFO ") && line.contains(step);
+        assert!(text.lines().any(is_told), "no {step} in {text}");
+    }
+    assert!(!text.contains("Ctrl-C"), "{text}");
+    // A long log is put away.
     fs::File::options().write(true).open(&log).unwrap().set_len(11 << 20).unwrap();
     let told = place.run([&words[..6], &["--tls-self-signed"]].concat()).succeeded().stdout;
     for text in ["at https://127.0.0.1:", "fingerprint ", "daemon.log\n", &place.printed("setup")] {

@@ -271,7 +271,6 @@ impl Life<'_> {
 
     async fn lost(&mut self, link: &Arc<Link>, why: &Arc<str>) {
         let (shared, alias) = (self.shared, self.connection.alias());
-        tracing::info!(server.name = %alias, "connection lost: {why}");
         shared.event(ServerEvent::Lost { alias: alias.clone(), reason: why.clone() });
         // The link is retired before the row changes: a caller that gives the connection up later
         // finds no link to retire.
