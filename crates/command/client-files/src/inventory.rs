@@ -189,6 +189,17 @@ mod tests {
         look(&machine, &|_client| true)
     }
 
+    /// The file of a user of Claude Code, with servers of this folder and of others.
+    fn claude(folder: &Path) -> String {
+        let local = folder.display();
+        format!(
+            r#"{{"mcpServers": {{"a": {{"command": "x"}}}}, "projects": {{
+            "{local}": {{"mcpServers": {{"b": {{"command": "y"}}}}}},
+            "/srv/shop": {{"mcpServers": {{"c": {{"url": "https://c.example/mcp"}}}}}},
+            "/srv/empty": {{"mcpServers": {{}}}}, "/srv/none": {{}}}}}}"#
+        )
+    }
+
     fn write(path: PathBuf, text: &str) {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
@@ -198,14 +209,7 @@ mod tests {
     fn files_are_read_where_they_are_and_faults_are_named() {
         let place = tempfile::tempdir().unwrap();
         let (home, folder) = (place.path().join("home"), place.path().join("work"));
-        let local = folder.display();
-        write(
-            home.join(".claude.json"),
-            &format!(
-                r#"{{"mcpServers": {{"a": {{"command": "x"}}}},
-                "projects": {{"{local}": {{"mcpServers": {{"b": {{"command": "y"}}}}}}}}}}"#
-            ),
-        );
+        write(home.join(".claude.json"), &claude(&folder));
         // Comments in a file that should have none are read.
         write(home.join(".cursor/mcp.json"), "{ // mine\n \"mcpServers\": {},\n}");
         write(home.join(".gemini/settings.json"), "{\n  \"mcpServers\": {,}\n}");
@@ -242,16 +246,7 @@ mod tests {
     fn servers_of_each_folder_in_a_file_of_the_user_are_found() {
         let place = tempfile::tempdir().unwrap();
         let (home, folder) = (place.path().join("home"), place.path().join("work"));
-        let local = folder.display();
-        write(
-            home.join(".claude.json"),
-            &format!(
-                r#"{{"mcpServers": {{"a": {{"command": "x"}}}}, "projects": {{
-                "{local}": {{"mcpServers": {{"b": {{"command": "y"}}}}}},
-                "/srv/shop": {{"mcpServers": {{"c": {{"url": "https://c.example/mcp"}}}}}},
-                "/srv/empty": {{"mcpServers": {{}}}}, "/srv/none": {{}}}}}}"#
-            ),
-        );
+        write(home.join(".claude.json"), &claude(&folder));
         let none = |_: &str| None;
         let machine =
             Machine { system: System::Linux, home: &home, folder: &folder, variable: &none };

@@ -1,10 +1,14 @@
 //! The input schema of a tool, for people: its arguments, and values that fit them.
 
+use std::cell::Cell;
+
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 /// Maximum number of schemas inside each other: references can lead in a circle.
 const DEPTH: usize = 8;
+/// Maximum number of schemas that are looked at: references can multiply.
+const SCHEMAS_MAX: usize = 10_000;
 /// Maximum number of elements or letters that an example repeats for a lower bound.
 const REPEATED: u64 = 64;
 
@@ -20,17 +24,21 @@ pub(super) struct Argument {
 }
 
 /// The input schema of a tool.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct InputSchema<'s>(&'s Value);
+#[derive(Debug)]
+pub(super) struct InputSchema<'s> {
+    root: &'s Value,
+    /// Number of schemas that may still be looked at.
+    left: Cell<usize>,
+}
 
 impl<'s> InputSchema<'s> {
     pub(super) fn new(schema: Option<&'s Value>) -> Self {
-        Self(schema.unwrap_or(&Value::Null))
+        Self { root: schema.unwrap_or(&Value::Null), left: Cell::new(SCHEMAS_MAX) }
     }
 
     /// The arguments, required ones first.
-    pub(super) fn arguments(self) -> Vec<Argument> {
-        let schema = self.resolved(self.0);
+    pub(super) fn arguments(&self) -> Vec<Argument> {
+        let schema = self.resolved(self.root);
         let properties = schema.get("properties").and_then(Value::as_object);
         let argument = |(name, property): (&String, &'s Value)| Argument {
             name: name.clone(),
@@ -45,27 +53,33 @@ impl<'s> InputSchema<'s> {
     }
 
     /// A value for each required argument.
-    pub(super) fn example(self) -> Map<String, Value> {
-        self.required(self.0, DEPTH)
+    pub(super) fn example(&self) -> Map<String, Value> {
+        self.required(self.root, DEPTH)
     }
 
     /// The schema at the end of a reference inside of the document; any other one as it is.
-    fn resolved(self, schema: &'s Value) -> &'s Value {
+    fn resolved(&self, schema: &'s Value) -> &'s Value {
         let reference = schema.get("$ref").and_then(Value::as_str);
         let pointer = reference.and_then(|text| text.strip_prefix('#'));
-        pointer.and_then(|pointer| self.0.pointer(pointer)).unwrap_or(schema)
+        pointer.and_then(|pointer| self.root.pointer(pointer)).unwrap_or(schema)
+    }
+
+    /// The depth of the schemas inside of one; `None` beyond the bounds.
+    fn deeper(&self, depth: usize) -> Option<usize> {
+        self.left.set(self.left.get().checked_sub(1)?);
+        depth.checked_sub(1)
     }
 
     /// A member of a schema, or else of the schema that it refers to.
-    fn member(self, schema: &'s Value, member: &str) -> &'s Value {
+    fn member(&self, schema: &'s Value, member: &str) -> &'s Value {
         let own = schema.get(member).or_else(|| self.resolved(schema).get(member));
         own.unwrap_or(&Value::Null)
     }
 
     /// The type of a value, in words.
-    fn kind(self, schema: &'s Value, depth: usize) -> String {
+    fn kind(&self, schema: &'s Value, depth: usize) -> String {
         let schema = self.resolved(schema);
-        let Some(depth) = depth.checked_sub(1) else { return "any".to_owned() };
+        let Some(depth) = self.deeper(depth) else { return "any".to_owned() };
         if let Some(value) = schema.get("const") {
             return value.to_string();
         }
@@ -89,7 +103,7 @@ impl<'s> InputSchema<'s> {
     }
 
     /// An object with the names and types of its members.
-    fn kind_of_object(self, schema: &'s Value, depth: usize) -> String {
+    fn kind_of_object(&self, schema: &'s Value, depth: usize) -> String {
         let properties = schema.get("properties").and_then(Value::as_object);
         let Some(properties) = properties.filter(|all| !all.is_empty()) else {
             return schema.get("type").map_or("any", |_object| "object").to_owned();
@@ -102,14 +116,14 @@ impl<'s> InputSchema<'s> {
     }
 
     /// A value that fits a schema, as far as its type, format and bounds tell.
-    fn value(self, schema: &'s Value, depth: usize) -> Value {
+    fn value(&self, schema: &'s Value, depth: usize) -> Value {
         let schema = self.resolved(schema);
         let first = |key: &str| schema.get(key).and_then(|values| values.get(0));
         let given = [schema.get("const"), first("examples"), schema.get("default"), first("enum")];
         if let Some(value) = given.into_iter().flatten().find(|value| !value.is_null()) {
             return value.clone();
         }
-        let Some(depth) = depth.checked_sub(1) else { return Value::Null };
+        let Some(depth) = self.deeper(depth) else { return Value::Null };
         if let Some(several) = alternatives(schema) {
             let is_value = |one: &&Value| one.get("type") != Some(&json!("null"));
             return several.iter().find(is_value).map_or(Value::Null, |one| self.value(one, depth));
@@ -130,7 +144,7 @@ impl<'s> InputSchema<'s> {
     }
 
     /// A value for each required member of an object.
-    fn required(self, schema: &'s Value, depth: usize) -> Map<String, Value> {
+    fn required(&self, schema: &'s Value, depth: usize) -> Map<String, Value> {
         let schema = self.resolved(schema);
         let properties = schema.get("properties").and_then(Value::as_object);
         let required = properties.into_iter().flatten();
@@ -291,6 +305,18 @@ mod tests {
         // A schema that contains itself ends.
         let (kind, _) = shown(&json!({ "$ref": "#/$defs/Circle" }), &definitions);
         assert!(kind.starts_with("array of array of ") && kind.ends_with("any"), "{kind}");
+    }
+
+    /// A server's schema of any making is read in a bounded time.
+    #[test]
+    fn references_that_multiply_are_bounded() {
+        let names: Vec<_> = (0..100).map(|number| format!("a{number}")).collect();
+        let all: Map<String, Value> =
+            names.iter().map(|name| (name.clone(), json!({ "$ref": "#" }))).collect();
+        let schema = json!({ "type": "object", "properties": all, "required": names });
+        let schema = InputSchema::new(Some(&schema));
+        assert_eq!(schema.arguments().len(), 100);
+        assert_eq!(schema.example().len(), 100);
     }
 
     #[test]

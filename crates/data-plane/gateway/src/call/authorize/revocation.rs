@@ -161,7 +161,12 @@ impl Shared {
             let asked = shared.ask(&key, &link, Asking::Unsubscribe, &members).await;
             if let Err(refusal) = asked {
                 // The server still sends updates; these say only that the resource has changed.
-                tracing::warn!(server.name = link.name(), ?refusal, "could not unsubscribe");
+                let kind = refusal.call_kind().map(|kind| kind.as_str());
+                tracing::warn!(
+                    server.name = link.name(),
+                    error.kind = kind,
+                    "the server did not end a subscription, and still sends its updates"
+                );
             }
         };
         let watched = self.when_over(caller, Standing::of(permitted), session.closed(), then);
