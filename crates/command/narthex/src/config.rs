@@ -5,6 +5,7 @@
 
 mod connections;
 mod given;
+mod journal;
 mod keys;
 mod layers;
 mod programs;

@@ -55,6 +55,8 @@ pub struct TelemetryOptions<'a> {
     pub format: LogFormat,
     /// True if lines have colours.
     pub has_colours: bool,
+    /// True if lines of text have their time.
+    pub has_times: bool,
     /// The address of a collector for traces as OTLP over HTTP, if there is one.
     pub endpoint: Option<&'a str>,
     /// The name of this program in traces.
@@ -116,9 +118,10 @@ pub fn start(options: TelemetryOptions<'_>, runtime: &Handle) -> Result<Telemetr
         why: error.to_string(),
     })?;
     let lines = fmt::layer().with_writer(std::io::stderr).with_ansi(options.has_colours);
-    let lines = match options.format {
-        LogFormat::Text => lines.with_target(false).boxed(),
-        LogFormat::Json => lines.json().flatten_event(true).boxed(),
+    let lines = match (options.format, options.has_times) {
+        (LogFormat::Text, true) => lines.with_target(false).boxed(),
+        (LogFormat::Text, false) => lines.with_target(false).without_time().boxed(),
+        (LogFormat::Json, _) => lines.json().flatten_event(true).boxed(),
     };
     let traces = match options.endpoint {
         Some(endpoint) => Some(provider(endpoint, options.service_name, runtime)?),

@@ -31,8 +31,8 @@ use narthex_wire::Limits;
 use toml::{Table, Value};
 
 use super::{
-    ConnectionOptions, SignIn, TlsPlace, connections, keys, keys::KeyPlace, layers::Layers, signin,
-    tls, variables,
+    ConnectionOptions, SignIn, TlsPlace, connections, journal, keys, keys::KeyPlace,
+    layers::Layers, signin, tls, variables,
 };
 
 /// A gibibyte: five shares of the largest size.
@@ -201,6 +201,7 @@ impl Settings {
             filter: &self.log_filter,
             format: self.log_format,
             has_colours: std::io::stderr().is_terminal(),
+            has_times: !journal::has_standard_error(),
             endpoint: self.otlp_endpoint.as_deref(),
             service_name: &self.service_name,
         }
