@@ -30,13 +30,13 @@ struct Listed {
     row: Row,
     tools: Vec<Tool>,
     /// The reason why a server that is ready could not list them.
-    failure: Option<String>,
+    failure: Option<Failure>,
 }
 
 impl Listed {
     /// The reason why there are no tools.
     fn absence(&self) -> String {
-        self.failure.clone().unwrap_or_else(|| self.row.summary())
+        self.failure.as_ref().map_or_else(|| self.row.summary(), ToString::to_string)
     }
 }
 
@@ -97,7 +97,7 @@ async fn list(peer: Peer<'_>, rows: Vec<Row>) -> Vec<Listed> {
         if let (ServerState::Ready, Ok(alias)) = (row.status, Alias::new(&row.alias)) {
             match peer.tools(&alias).await {
                 Ok(listed) => tools = listed,
-                Err(error) => failure = Some(error.to_string()),
+                Err(error) => failure = Some(error),
             }
         }
         all.push(Listed { row, tools, failure });
@@ -166,6 +166,8 @@ fn found<'l>(
 fn listed_json(listed: &Listed) -> Value {
     let tools: Vec<_> = listed.tools.iter().map(|tool| &tool.definition).collect();
     let Row { alias, status, error, .. } = &listed.row;
+    let unlisted = listed.failure.as_ref().map(|failure| failure.to_json()["error"].take());
+    let error = unlisted.unwrap_or_else(|| json!(error));
     json!({ "alias": alias, "status": status, "error": error, "tools": tools })
 }
 
