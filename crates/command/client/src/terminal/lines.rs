@@ -10,8 +10,8 @@ use super::inert::inert;
 /// Maximum number of lines of a row on a narrow terminal.
 const ROW_LINES: usize = 4;
 
-/// A table with a line per row. Where a terminal is too narrow, long cells continue below, inside of
-/// their columns. Without rows, the sentence `none`.
+/// A table with a line per row. Where a terminal is too narrow, long cells continue below, inside
+/// of their columns. Without rows, the sentence `none`.
 #[must_use]
 pub fn render(header: &[&str], rows: &[Vec<String>], none: &str) -> String {
     match rows.is_empty() {
