@@ -1,5 +1,7 @@
 //! Tests of the data directory: its checks, its lock, and the daemon's state.
 
+use narthex_private::is_at;
+
 use super::*;
 
 fn data() -> (tempfile::TempDir, DataDir) {

@@ -181,7 +181,7 @@ fn no_daemon_starts_during_a_removal() {
     fs::remove_dir_all(&path).unwrap();
     drop(removal);
     late.file().try_lock().unwrap();
-    assert!(!super::super::is_at(&late, &path.join(LOCK)).unwrap());
+    assert!(!narthex_private::is_at(&late, &path.join(LOCK)).unwrap());
     data.lock().unwrap_err();
     assert!(!path.exists());
 }

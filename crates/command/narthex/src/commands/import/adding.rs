@@ -121,6 +121,7 @@ mod tests {
             tools: ToolLists::default(),
             is_disabled: false,
             placeholders: BTreeSet::new(),
+            spelled: BTreeMap::new(),
             left_out: Vec::new(),
         }
     }
