@@ -1,14 +1,16 @@
 //! Test support shared by the crates: the fixture MCP server, a server that misbehaves on request,
-//! the header-adding forwarder, the load generator, an authenticator in software, a check of
-//! answers against an OpenAPI document, a registry of servers, the search for secrets in outputs,
-//! messages of both eras, the number of rounds that long tests run, a clock that proceeds by steps,
-//! the warnings that are logged, and texts of many shapes for readers.
+//! authorization servers with a protected MCP server, the header-adding forwarder, the load
+//! generator, an authenticator in software, a check of answers against an OpenAPI document, a
+//! registry of servers, the search for secrets in outputs, messages of both eras, the number of
+//! rounds that long tests run, a clock that proceeds by steps, the warnings that are logged, and
+//! texts of many shapes for readers.
 //!
 //! Nothing here depends on another narthex crate, so that its checks rest on an independent reading
 //! of the protocol.
 
 pub mod archive;
 pub mod authenticator;
+pub mod authorization;
 pub mod canary;
 #[cfg(any(test, feature = "clock"))]
 pub mod clock;
