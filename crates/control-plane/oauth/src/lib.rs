@@ -6,6 +6,7 @@
 
 mod address;
 pub mod challenge;
+pub mod client;
 pub mod jwt;
 pub mod metadata;
 pub mod pkce;

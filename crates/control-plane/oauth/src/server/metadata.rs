@@ -92,6 +92,7 @@ pub fn server_metadata(door: &Door, features: ServerFeatures, scopes: &Scopes) -
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{client::AuthMethod, metadata::ServerMetadata};
 
     const ALL: ServerFeatures = ServerFeatures {
         registration: Feature::On,
@@ -130,6 +131,17 @@ mod tests {
         assert_eq!(all["token_endpoint_auth_methods_supported"][0], "none");
         let grants = all["grant_types_supported"].as_array().unwrap();
         assert!(grants.contains(&json!(JWT_BEARER)) && grants.len() == 5);
+    }
+
+    #[test]
+    fn door_a2_the_client_side_of_narthex_reads_the_document() {
+        let read = ServerMetadata::read(metadata(ALL).to_string().as_bytes()).unwrap();
+        assert_eq!(read.issuer, "https://narthex.example");
+        assert_eq!(read.endpoints().count(), 4);
+        assert!(read.supports_s256() && read.sends_issuer && read.takes_metadata_documents);
+        let methods = read.token_endpoint_auth_methods_supported.unwrap();
+        let usable = AuthMethod::to_register(Some(&methods[3..]), true);
+        assert_eq!((usable, usable.name()), (AuthMethod::PrivateKeyJwt, "private_key_jwt"));
     }
 
     #[test]

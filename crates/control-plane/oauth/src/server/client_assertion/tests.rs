@@ -1,9 +1,12 @@
 //! Proofs of clients with keys: good ones, and each way in which one can be bad.
 
+use narthex_model::Secret;
 use serde_json::{Value, json};
 
 use super::*;
 use crate::{
+    client::{ClientIdentity, Form},
+    jwt::SigningKey,
     server::{
         client::ClientProof,
         client_keys::ClientKeys,
@@ -41,6 +44,26 @@ fn form(assertion: &str) -> String {
 
 fn read(form: &str) -> Result<Credentials, OAuthError> {
     Credentials::read(None, &Params::parse(form.as_bytes()).unwrap())
+}
+
+#[test]
+fn door_a8_the_client_side_of_narthex_proves_itself_here() {
+    let pem = Secret::new(include_str!("../../jwt/test-key.pem"));
+    let key = SigningKey::from_pem(&pem, Some("k1".to_owned())).unwrap();
+    let client = client(&key.public_jwk());
+    let mut form = Form::default();
+    let identity = ClientIdentity::with_key(CLIENT, key.into());
+    assert!(identity.prove(&mut form, door().issuer(), NOW).unwrap().is_none());
+    let sent = form.finish();
+    let credentials = read(sent.expose()).unwrap();
+    assert_eq!(credentials.client_id(), &client.id);
+    let refused = credentials.prove(Some(&client)).unwrap_err();
+    assert_eq!(refused.code, ErrorCode::InvalidClient, "the assertion is not checked yet");
+    let checked = credentials.check_assertion(&client, &keys_of(&client), &door(), now()).unwrap();
+    assert!(checked.forget_jti_at > StoredTime::of(now()));
+    assert_eq!(checked.clone().prove(JtiUse::First), Ok(&client));
+    assert_eq!(checked.prove(JtiUse::Again).unwrap_err().code, ErrorCode::InvalidClient);
+    assert!(!format!("{credentials:?}").contains("eyJ"), "no assertion is printed");
 }
 
 #[test]
