@@ -18,7 +18,7 @@ const OWNED: &[Owned] = &[
     owned("fuser", &["fuse"]),
     owned("granit-parser", &["client-files"]),
     owned("jsonc-parser", &["client-files"]),
-    owned("jsonwebtoken", &["login", "oauth"]),
+    owned("jsonwebtoken", &["oauth"]),
     owned("miette", &["cedar"]),
     owned("rustls", &["http-client", "tls"]),
     owned("serde-saphyr", &["client"]),

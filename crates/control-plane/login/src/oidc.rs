@@ -11,7 +11,6 @@ mod attempt;
 mod error;
 mod id_token;
 mod metadata;
-mod ring_provider;
 mod settings;
 
 pub use attempt::{Attempt, Callback, TokenRequest};

@@ -1,6 +1,10 @@
 //! Errors of a sign-in at an OpenID provider.
 
 use narthex_model::ErrorKind;
+use narthex_oauth::{
+    client::CallbackFault,
+    jwt::{JwtFault, SigningFault},
+};
 
 /// An error of a sign-in. None of these shows a code, a token or a secret.
 #[derive(Debug, thiserror::Error)]
@@ -48,5 +52,45 @@ impl OidcError {
             }
             Self::NotAdmitted => ErrorKind::Denied,
         }
+    }
+}
+
+impl From<CallbackFault> for OidcError {
+    fn from(fault: CallbackFault) -> Self {
+        match fault {
+            CallbackFault::Wrong(reason) => Self::WrongAnswer(reason),
+            CallbackFault::Declined(code) => Self::Declined(code),
+        }
+    }
+}
+
+impl From<JwtFault> for OidcError {
+    fn from(fault: JwtFault) -> Self {
+        match fault {
+            JwtFault::NotKeys => Self::BadAnswer("its keys cannot be read"),
+            JwtFault::UnknownKey => Self::UnknownKey,
+            JwtFault::Malformed => Self::BadToken("it is not a signed token"),
+            JwtFault::ForbiddenAlgorithm => {
+                Self::BadToken("it is signed by an algorithm that is not allowed")
+            }
+            JwtFault::AmbiguousKey => Self::BadToken("several keys could have signed it"),
+            JwtFault::BadSignature => Self::BadToken("its signature is wrong"),
+            JwtFault::WrongIssuer => Self::BadToken("it has another issuer"),
+            JwtFault::WrongAudience | JwtFault::WrongClient => {
+                Self::BadToken("it is for another client")
+            }
+            JwtFault::BadClaim(_) => Self::BadToken("it lacks a required claim"),
+            JwtFault::WrongType
+            | JwtFault::WrongResource
+            | JwtFault::Expired
+            | JwtFault::TooEarly
+            | JwtFault::TooLong => Self::BadToken("it cannot be checked"),
+        }
+    }
+}
+
+impl From<SigningFault> for OidcError {
+    fn from(_fault: SigningFault) -> Self {
+        Self::BadAnswer("narthex cannot prove itself to it")
     }
 }

@@ -5,39 +5,22 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use jsonwebtoken::{
-    Algorithm, AlgorithmFamily, DecodingKey, Header, Validation, decode, decode_header,
-    errors::ErrorKind,
-    jwk::{AlgorithmParameters, EllipticCurve, Jwk, PublicKeyUse},
-};
 use narthex_model::Secret;
+use narthex_oauth::jwt::{self, Expected};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Attempt, OidcError, ring_provider};
+use super::{Attempt, OidcError};
 use crate::TokenHash;
 
 /// Largest difference between two clocks.
 const LEEWAY: Duration = Duration::from_secs(60);
 /// The longest subject, by OpenID Connect Core 2.
 const SUBJECT_MAX: usize = 255;
-/// Algorithms that prove a signature with a public key. `none` and shared secrets are not among
-/// them.
-const ALGORITHMS: [Algorithm; 9] = [
-    Algorithm::RS256,
-    Algorithm::RS384,
-    Algorithm::RS512,
-    Algorithm::PS256,
-    Algorithm::PS384,
-    Algorithm::PS512,
-    Algorithm::ES256,
-    Algorithm::ES384,
-    Algorithm::EdDSA,
-];
 
 /// A provider's public keys.
 #[derive(Debug, Clone)]
-pub struct Keys(Vec<Jwk>);
+pub struct Keys(jwt::Keys);
 
 /// The identity of a person at a provider.
 #[derive(Debug, Clone, PartialEq)]
@@ -70,51 +53,8 @@ impl Keys {
     /// # Errors
     /// When the text is no set of keys.
     pub fn read(body: &[u8]) -> Result<Self, OidcError> {
-        #[derive(Deserialize)]
-        struct Set {
-            keys: Vec<Value>,
-        }
-        let set: Set = serde_json::from_slice(body)
-            .map_err(|_error| OidcError::BadAnswer("its keys cannot be read"))?;
-        let keys = set.keys.into_iter().filter_map(|key| serde_json::from_value(key).ok());
-        Ok(Self(keys.collect()))
+        Ok(Self(jwt::Keys::read(body)?))
     }
-
-    /// The one key that a token can be signed with.
-    fn find(&self, header: &Header) -> Result<&Jwk, OidcError> {
-        let is_named = |key: &&Jwk| match &header.kid {
-            Some(kid) => key.common.key_id.as_ref() == Some(kid),
-            None => true,
-        };
-        let mut fitting = self.0.iter().filter(is_named).filter(|key| fits(key, header.alg));
-        match (fitting.next(), fitting.next()) {
-            (Some(key), None) => Ok(key),
-            (None, _) => Err(OidcError::UnknownKey),
-            (Some(_), Some(_)) => Err(OidcError::BadToken("several keys could have signed it")),
-        }
-    }
-}
-
-/// True if a key is for signatures by an algorithm.
-fn fits(key: &Jwk, algorithm: Algorithm) -> bool {
-    let is_for_signing = match &key.common.public_key_use {
-        None | Some(PublicKeyUse::Signature) => true,
-        Some(PublicKeyUse::Encryption | PublicKeyUse::Other(_)) => false,
-    };
-    let named = key.common.key_algorithm.map(|named| named.to_string());
-    let is_of_algorithm = named.is_none_or(|named| named == format!("{algorithm:?}"));
-    let is_of_family = match (&key.algorithm, algorithm.family()) {
-        (AlgorithmParameters::RSA(_), AlgorithmFamily::Rsa) => true,
-        (AlgorithmParameters::EllipticCurve(curve), AlgorithmFamily::Ec) => matches!(
-            (&curve.curve, algorithm),
-            (EllipticCurve::P256, Algorithm::ES256) | (EllipticCurve::P384, Algorithm::ES384)
-        ),
-        (AlgorithmParameters::OctetKeyPair(pair), AlgorithmFamily::Ed) => {
-            pair.curve == EllipticCurve::Ed25519
-        }
-        _ => false,
-    };
-    is_for_signing && is_of_algorithm && is_of_family
 }
 
 impl Attempt {
@@ -143,7 +83,9 @@ impl Attempt {
         keys: &Keys,
         now: SystemTime,
     ) -> Result<Identity, OidcError> {
-        let claims = self.verified(id_token, keys)?;
+        let expected =
+            Expected { issuer: &self.client.issuer_text, audience: &self.client.client_id };
+        let claims = keys.0.verify(id_token, expected)?;
         let read: Claims = serde_json::from_value(Value::Object(claims.clone()))
             .map_err(|_error| OidcError::BadToken("it lacks a required claim"))?;
         self.check(&read, now)?;
@@ -152,38 +94,6 @@ impl Attempt {
             subject: read.sub,
             claims: claims.into_iter().collect(),
         })
-    }
-
-    /// The claims of a token that the provider has made for this client, at any time.
-    fn verified(
-        &self,
-        id_token: &Secret,
-        keys: &Keys,
-    ) -> Result<serde_json::Map<String, Value>, OidcError> {
-        ring_provider::install();
-        let header = decode_header(id_token.expose())
-            .map_err(|_error| OidcError::BadToken("it is not a signed token"))?;
-        if !ALGORITHMS.contains(&header.alg) {
-            return Err(OidcError::BadToken("it is not signed with a public key"));
-        }
-        let key = DecodingKey::from_jwk(keys.find(&header)?)
-            .map_err(|_error| OidcError::BadToken("its key cannot be read"))?;
-        let mut wanted = Validation::new(header.alg);
-        wanted.set_audience(&[&self.client.client_id]);
-        wanted.set_issuer(&[&self.client.issuer_text]);
-        wanted.set_required_spec_claims(&["exp", "iss", "aud", "sub"]);
-        // The expiry is checked below, with the caller's time.
-        wanted.validate_exp = false;
-        let token = decode(id_token.expose(), &key, &wanted).map_err(|error| {
-            OidcError::BadToken(match error.kind() {
-                ErrorKind::InvalidIssuer => "it has another issuer",
-                ErrorKind::InvalidAudience => "it is for another client",
-                ErrorKind::MissingRequiredClaim(_) => "it lacks a required claim",
-                ErrorKind::InvalidSignature => "its signature is wrong",
-                _ => "it cannot be checked",
-            })
-        })?;
-        Ok(token.claims)
     }
 
     fn check(&self, claims: &Claims, now: SystemTime) -> Result<(), OidcError> {

@@ -13,8 +13,8 @@ pub struct Metadata {
     pub(super) jwks_uri: Url,
     /// True if its redirects carry `iss` (RFC 9207).
     pub(super) sends_issuer: bool,
-    /// True if it takes the client's password in the body only.
-    pub(super) wants_secret_in_body: bool,
+    /// Methods of client authentication.
+    pub(super) auth_methods: Option<Vec<String>>,
 }
 
 #[derive(Deserialize)]
@@ -48,16 +48,12 @@ impl Metadata {
         if document.response_types_supported.as_ref().is_some_and(|types| !has_code(types)) {
             return Err(OidcError::BadMetadata("it does not support the authorization code flow"));
         }
-        let methods = document.token_endpoint_auth_methods_supported;
-        let takes = |method: &str| {
-            methods.as_ref().is_none_or(|methods| methods.iter().any(|one| one == method))
-        };
         Ok(Self {
             authorization_endpoint: endpoint(client, &document.authorization_endpoint)?,
             token_endpoint: endpoint(client, &document.token_endpoint)?,
             jwks_uri: endpoint(client, &document.jwks_uri)?,
             sends_issuer: document.authorization_response_iss_parameter_supported,
-            wants_secret_in_body: !takes("client_secret_basic") && takes("client_secret_post"),
+            auth_methods: document.token_endpoint_auth_methods_supported,
         })
     }
 
