@@ -29,8 +29,8 @@ const OF_SERVICES: [&str; 2] = ["--include-path-regex", "^/api/(workspaces|me|op
 /// Roles that together read nearly everything, and change the things that a team changes.
 const ROLES: [&str; 3] = ["author", "runner", "auditor"];
 
-/// Has the document tried with the token of the operator and with that of a service, each at a daemon
-/// of its own and both at once.
+/// Has the document tried with the operator's token and with that of a service, at the same time
+/// and each at a daemon of its own.
 pub(crate) fn run(peers: &Peers) -> Result<Tally> {
     let dir = workspace::target().join("e2e/openapi");
     if dir.exists() {
