@@ -27,11 +27,17 @@ pub fn of(path: &Path, format: Option<&str>) -> Result<Dialect, Failure> {
 }
 
 /// The file that a client has in the current folder, which need not exist. `None` for a client
-/// without files in projects.
+/// without files in projects, and where the file is the user's own: the home folder is no project.
 #[must_use]
 pub fn project_file(client: &str) -> Option<PathBuf> {
-    let mut rows = clients().iter().filter(|row| row.id == client && row.is_of_project());
-    on_machine(|machine| machine.to_create(rows.next()?)).ok()?
+    let of_project = clients().iter().find(|row| row.id == client && row.is_of_project())?;
+    let mut of_user = clients().iter().filter(|row| !row.is_of_project());
+    let file = |machine: &Machine<'_>| {
+        let path = machine.to_create(of_project)?;
+        let is_of_user = of_user.any(|row| machine.candidates(row).contains(&path));
+        (!is_of_user).then_some(path)
+    };
+    on_machine(file).ok()?
 }
 
 fn on_machine<T>(ask: impl FnOnce(&Machine<'_>) -> T) -> Result<T, Failure> {

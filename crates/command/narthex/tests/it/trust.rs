@@ -328,6 +328,20 @@ fn a_folder_without_a_file_is_told_what_was_looked_for() {
     assert!(done.stdout.contains(&told), "{done:?}");
 }
 
+/// The file of a client in the home folder is the user's own, which needs no approval.
+#[test]
+fn the_home_folder_is_no_project_of_a_client() {
+    let place = Place::new();
+    fs_err::remove_file(place.path("mcp.json")).unwrap();
+    fs_err::create_dir(place.path(".cursor")).unwrap();
+    place.write(".cursor/mcp.json", r#"{"mcpServers": {}}"#);
+    place.run(["trust"]).failed(1, &["project files of clients", "approves that of Cursor"]);
+    let mut trust = place.command(["trust"]);
+    trust.env("HOME", fs_err::canonicalize(place.path("")).unwrap());
+    let at_home = Done::from(trust.stdin(Stdio::null()).output().unwrap());
+    assert!(!at_home.stderr.contains("Cursor"), "{at_home:?}");
+}
+
 /// D27: an address is shown as it is written wherever its placeholders stand, for the daemon fills
 /// them in; so are the variables that go to the server.
 #[test]
