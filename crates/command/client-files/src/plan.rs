@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::clients::Client;
 use crate::inventory::{Content, FoundFile};
-use crate::servers::{Found, FoundServer, NameableSecret, Target};
+use crate::servers::{Found, FoundServer, NameableSecret, Target, Text};
 
 /// The beginning of the name of a secret, in place of a value.
 const SECRET: &str = "${secret:";
@@ -261,25 +261,48 @@ pub fn secrets_as_texts(server: &FoundServer, entry: &Value) -> Vec<NameableSecr
     secrets
 }
 
+/// The texts of a server's entry that these names replace, by variable or header. A text that
+/// others have changed since stays.
+#[must_use]
+pub fn replaced(
+    server: &FoundServer,
+    entry: &Value,
+    names: &BTreeMap<String, SecretName>,
+) -> BTreeMap<String, Value> {
+    let (own, texts) = (texts_of(server), &entry[field_of_secrets(server)]);
+    let replaced = names.iter().filter(|(key, _)| {
+        let (own, text) = (own.get(key.as_str()), texts[key.as_str()].as_str());
+        text.is_some() && own.map(Text::expose) == text
+    });
+    let replaced = replaced
+        .map(|(key, name)| (key.clone(), Value::from(format!("{SECRET}{}}}", name.as_str()))));
+    replaced.collect()
+}
+
 /// The server's entry of the configuration, with these names in place of values.
 #[must_use]
 pub fn naming(server: &FoundServer, entry: &Value, names: &BTreeMap<String, SecretName>) -> Value {
+    let replaced = replaced(server, entry, names);
     let mut entry = entry.clone();
-    let mut texts = entry.get_mut(field_of_secrets(server));
-    for (key, name) in names {
-        let text = texts.as_mut().and_then(|texts| texts.get_mut(key));
-        if let Some(text) = text {
-            *text = format!("{SECRET}{}}}", name.as_str()).into();
-        }
+    if let Some(texts) = entry.get_mut(field_of_secrets(server)).and_then(Value::as_object_mut) {
+        texts.extend(replaced);
     }
     entry
 }
 
 /// The field of an entry whose values can be secrets.
-fn field_of_secrets(server: &FoundServer) -> &'static str {
+#[must_use]
+pub fn field_of_secrets(server: &FoundServer) -> &'static str {
     match &server.target {
         Target::Stdio { .. } => "env",
         Target::Remote { .. } => "headers",
+    }
+}
+
+/// The texts of that field.
+fn texts_of(server: &FoundServer) -> &BTreeMap<String, Text> {
+    match &server.target {
+        Target::Stdio { env: texts, .. } | Target::Remote { headers: texts, .. } => texts,
     }
 }
 

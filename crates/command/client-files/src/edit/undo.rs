@@ -70,6 +70,8 @@ impl Document {
         let current = match self.find(parent, name) {
             Ok(found) => Some(found.node.shape()),
             Err(EditError::Missing { .. }) => None,
+            // Others have put another kind of value in the place of the entry's map.
+            Err(EditError::Kind { .. }) if matches!(what, What::Replaced { .. }) => None,
             Err(error) => return Err(error),
         };
         let (wanted, expected) = match what {

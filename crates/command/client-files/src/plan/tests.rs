@@ -227,6 +227,12 @@ fn an_entry_with_secrets_as_texts_can_name_them() {
     assert_eq!(named["env"], json!({ "DOCS_KEY": "${secret:A}", "LOG": "x" }));
     assert_eq!(named["disabled"], true);
     assert_eq!(secrets_as_texts(server, &named), []);
+    let keys: Vec<_> = replaced(server, &entry, &names).into_keys().collect();
+    assert_eq!(keys, ["DOCS_KEY"]);
+    // A text that others have changed since stays.
+    let changed = json!({ "command": "docs", "env": { "DOCS_KEY": "docs-canary-4752" } });
+    assert_eq!(replaced(server, &changed, &names), BTreeMap::new());
+    assert_eq!(naming(server, &changed, &names), changed);
 
     // A client that has the server disabled keeps it, and its secrets can be named all the same.
     let off = json!({ "docs": { "command": "docs", "env": env, "disabled": true } });

@@ -116,3 +116,29 @@ proptest! {
         }
     }
 }
+
+/// A text that is replaced leaves its entry as it is written, with all comments, and comes back
+/// beside edits of others.
+#[test]
+fn a_replaced_text_leaves_the_rest_of_its_entry() {
+    let before = "{\n  \"mcp\": { \"servers\": {\n    \"a\": { \"command\": \"a\", // mine\n      \
+                  \"env\": { \"KEY\": \"1a\", \"LOG\": \"x\" } /* old: 0a */ },\n  } },\n}\n";
+    let document = parse(Format::Jsonc, before.as_bytes()).unwrap();
+    let parent = Parent::map(["mcp", "servers", "a", "env"]);
+    let edit = Edit::Replace { parent, name: "KEY".to_owned(), value: json!("${secret:A_KEY}") };
+    let Rewritten { bytes, made } = rewrite(&document, &[edit]).unwrap();
+    let after = String::from_utf8(bytes).unwrap();
+    assert_eq!(after, before.replace("1a", "${secret:A_KEY}"));
+
+    let edited = after.replace("\"LOG\"", "\"DEBUG\": \"1\", \"LOG\"");
+    let back = take_back(edited.as_bytes(), &made, &|_, _| false).unwrap();
+    assert_eq!(back.kept, [""; 0]);
+    assert_eq!(String::from_utf8(back.bytes).unwrap(), edited.replace("${secret:A_KEY}", "1a"));
+
+    // Without the entry, or with another value in the place of its map, nothing comes back.
+    for servers in [json!({}), json!({ "a": { "env": null } })] {
+        let text = json!({ "mcp": { "servers": servers } }).to_string();
+        let back = take_back(text.as_bytes(), &made, &|_, _| false).unwrap();
+        assert_eq!((back.kept, back.bytes), (vec!["KEY".to_owned()], text.into_bytes()));
+    }
+}

@@ -9,11 +9,11 @@ use narthex_client_files::{
     edit::{Document, Format, Parent},
     file,
     journal::{Journal, Step},
-    plan::{Outcome, Planned, naming, secrets_as_texts},
+    plan::{Outcome, Planned, field_of_secrets, naming, replaced, secrets_as_texts},
     rewrite::{Edit, parse, rewrite},
 };
 use narthex_model::ErrorKind;
-use narthex_registry::layers::{EditError, SettingsFile};
+use narthex_registry::layers::{EditError, EditLock, SettingsFile};
 use serde_json::Value;
 
 use super::{
@@ -42,14 +42,18 @@ pub(super) fn with_secrets(survey: &Survey) -> Result<Vec<WithSecrets<'_>>, Fail
     Ok(new.chain(present).collect())
 }
 
-/// Puts servers into the settings, with the names of their secrets. The entry of one that is there
-/// gets these names in place of values.
+/// Puts servers into the settings, with the names of their secrets. In the entry of one that is
+/// there these names come in place of values, and all else stays as it is written.
 pub(super) async fn add(
     servers: &[(&Planned, Names)],
     survey: &Survey,
     journal: &mut Journal,
 ) -> Result<(), Failure> {
-    let now = entries(&survey.settings)?;
+    if servers.is_empty() {
+        return Ok(());
+    }
+    let open = Open::of(survey, journal).await?;
+    let now = open.entries(survey)?;
     let mut edits = Vec::new();
     for (one, names) in servers {
         let name = one.alias.as_str().to_owned();
@@ -68,12 +72,20 @@ pub(super) async fn add(
             is_unproven: present.is_none(),
         };
         journal.note(step).map_err(|error| failed(&error))?;
-        edits.push(match present {
-            Some(_) => Edit::Replace { parent: parent(), name, value },
-            None => Edit::Insert { parent: parent(), name, value },
-        });
+        match present {
+            Some(entry) => edits.extend(name_secrets(one, entry, names)),
+            None => edits.push(Edit::Insert { parent: parent(), name, value }),
+        }
     }
-    change(edits, survey, journal).await
+    open.write(&edits, survey, journal)
+}
+
+/// The edits that put names of secrets in place of the values of an entry.
+fn name_secrets(one: &Planned, entry: &Value, names: &Names) -> impl Iterator<Item = Edit> {
+    let path = ["mcp", "servers", one.alias.as_str(), field_of_secrets(&one.server)];
+    let parent = Parent::map(path);
+    let replaced = replaced(&one.server, entry, names).into_iter();
+    replaced.map(move |(name, value)| Edit::Replace { parent: parent.clone(), name, value })
 }
 
 /// A server that set-ups put into the settings, and that has not worked yet.
@@ -128,19 +140,21 @@ pub(super) async fn remove(
     survey: &Survey,
     journal: &mut Journal,
 ) -> Result<bool, Failure> {
-    let now = entries(&survey.settings)?;
+    if servers.is_empty() {
+        return Ok(false);
+    }
+    let open = Open::of(survey, journal).await?;
+    let now = open.entries(survey)?;
     let own = servers.iter().filter(|one| now.get(&one.alias) == Some(&one.entry));
     let edits = own.map(|one| Edit::Remove { parent: parent(), name: one.alias.clone() });
     let edits: Vec<_> = edits.collect();
-    let has_edits = !edits.is_empty();
-    change(edits, survey, journal).await?;
-    Ok(has_edits)
+    open.write(&edits, survey, journal)?;
+    Ok(!edits.is_empty())
 }
 
 /// The servers of a settings file by name.
 pub(super) fn entries(path: &Path) -> Result<BTreeMap<String, Value>, Failure> {
-    let entries = read(path)?.document.entries(&parent());
-    Ok(entries.map_err(|error| invalid(path, &error))?.into_iter().collect())
+    read(path)?.entries(path)
 }
 
 fn parent() -> Parent {
@@ -152,6 +166,13 @@ struct Present {
     /// The text; `None` if there is no file.
     bytes: Option<Vec<u8>>,
     document: Document,
+}
+
+impl Present {
+    fn entries(&self, path: &Path) -> Result<BTreeMap<String, Value>, Failure> {
+        let entries = self.document.entries(&parent());
+        Ok(entries.map_err(|error| invalid(path, &error))?.into_iter().collect())
+    }
 }
 
 fn read(path: &Path) -> Result<Present, Failure> {
@@ -166,20 +187,36 @@ fn invalid(path: &Path, error: &dyn std::fmt::Display) -> Failure {
     Failure::new(ErrorKind::Invalid, format!("{}: {error}", path.display()))
 }
 
-async fn change(edits: Vec<Edit>, survey: &Survey, journal: &mut Journal) -> Result<(), Failure> {
-    if edits.is_empty() {
-        return Ok(());
+/// The present settings while no other program writes them: edits are made from what is there.
+struct Open {
+    present: Present,
+    _lock: EditLock,
+}
+
+impl Open {
+    async fn of(survey: &Survey, journal: &mut Journal) -> Result<Self, Failure> {
+        let path = &survey.settings;
+        let variables = check::assumed(&survey.plan);
+        let settings = SettingsFile::new(path, &survey.folder, variables);
+        let refused = |error: EditError| Failure::caused(error.kind(), &error);
+        let lock = settings.lock_file().map_err(refused)?;
+        if !lock.exists() {
+            journal.note_lock(lock).map_err(|error| failed(&error))?;
+        }
+        let lock = settings.lock().await.map_err(refused)?;
+        Ok(Self { present: read(path)?, _lock: lock })
     }
-    let path = &survey.settings;
-    let variables = check::assumed(&survey.plan);
-    let settings = SettingsFile::new(path, &survey.folder, variables);
-    let refused = |error: EditError| Failure::caused(error.kind(), &error);
-    let lock = settings.lock_file().map_err(refused)?;
-    if !lock.exists() {
-        journal.note_lock(lock).map_err(|error| failed(&error))?;
+
+    fn entries(&self, survey: &Survey) -> Result<BTreeMap<String, Value>, Failure> {
+        self.present.entries(&survey.settings)
     }
-    let _lock = settings.lock().await.map_err(refused)?;
-    let Present { bytes, document } = read(path)?;
-    let new = rewrite(&document, &edits).map_err(|error| invalid(path, &error))?;
-    journal.write(LABEL, path, bytes.as_deref(), &new).map_err(|error| failed(&error))
+
+    fn write(&self, edits: &[Edit], survey: &Survey, journal: &mut Journal) -> Result<(), Failure> {
+        if edits.is_empty() {
+            return Ok(());
+        }
+        let (path, Present { bytes, document }) = (&survey.settings, &self.present);
+        let new = rewrite(document, edits).map_err(|error| invalid(path, &error))?;
+        journal.write(LABEL, path, bytes.as_deref(), &new).map_err(|error| failed(&error))
+    }
 }
