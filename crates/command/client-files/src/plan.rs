@@ -14,6 +14,9 @@ use crate::servers::{Found, FoundServer, NameableSecret, Target, Text};
 /// The beginning of the name of a secret, in place of a value.
 const SECRET: &str = "${secret:";
 
+/// Programs that start a package by its name.
+const RUNNERS: [&str; 4] = ["npx", "bunx", "pnpx", "uvx"];
+
 /// Length of a name that has a client's name at its end.
 const ALIAS_ROOM: usize = 60;
 
@@ -364,18 +367,40 @@ fn is_some_narthex(server: &FoundServer) -> bool {
     starts_narthex(server) || Alias::suggest(&server.name).is_built_in()
 }
 
-/// True for an entry that starts `narthex connect`, at any path and with any other words.
-#[must_use]
-pub fn starts_narthex(server: &FoundServer) -> bool {
+/// True for an entry that starts `narthex connect` somewhere, also by way of other programs.
+fn starts_narthex(server: &FoundServer) -> bool {
     match &server.target {
         Target::Stdio { command, args, .. } => {
-            let program = command.expose().rsplit(['/', '\\']).next().unwrap_or_default();
-            let words = std::iter::once(program).chain(args.iter().map(|arg| arg.expose()));
+            let words = std::iter::once(name_of(command.expose()));
+            let words = words.chain(args.iter().map(Text::expose));
             let mut words = words.skip_while(|word| !word.ends_with("narthex"));
             words.next().is_some() && words.any(|word| word == "connect")
         }
         Target::Remote { .. } => false,
     }
+}
+
+/// True for an entry whose own program is `narthex connect`, at any path and with any further
+/// arguments, or a runner of packages that starts it. One that reaches a narthex elsewhere, such as
+/// by `ssh` or `docker exec`, is another program.
+#[must_use]
+pub fn runs_narthex(server: &FoundServer) -> bool {
+    let Target::Stdio { command, args, .. } = &server.target else { return false };
+    let args: Vec<_> = args.iter().map(Text::expose).collect();
+    match name_of(command.expose()) {
+        "narthex" => args.first() == Some(&"connect"),
+        runner if RUNNERS.contains(&runner) => {
+            let mut words = args.into_iter().skip_while(|word| word.starts_with('-'));
+            let package = words.next().map(|word| word.split('@').next().unwrap_or(word));
+            package == Some("narthex") && words.next() == Some("connect")
+        }
+        _ => false,
+    }
+}
+
+/// The name of a program at a path.
+fn name_of(program: &str) -> &str {
+    program.rsplit(['/', '\\']).next().unwrap_or(program)
 }
 
 #[cfg(test)]

@@ -335,6 +335,7 @@ fn an_edited_entry_of_narthex_is_taken_out_and_named() {
     for (now, kept, edited) in [
         (json!({ "command": "/bin/narthex", "args": ["connect", "--v"] }), vec![], narthex()),
         (json!({ "command": "other", "args": ["connect"] }), narthex(), vec![]),
+        (json!({ "command": "ssh", "args": ["a", "/bin/narthex", "connect"] }), narthex(), vec![]),
     ] {
         let place = Place::new();
         let path = home(place.path()).join("a.json");

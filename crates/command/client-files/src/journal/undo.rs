@@ -9,7 +9,7 @@ use super::step::{FileStep, Step};
 use super::{Journal, JournalError, seal};
 use crate::clients::clients;
 use crate::edit::Format;
-use crate::plan::starts_narthex;
+use crate::plan::runs_narthex;
 use crate::rewrite::{TakenBack, parse, take_back};
 use crate::servers::{Found, read_entry};
 use crate::{file, moment};
@@ -208,11 +208,11 @@ enum Content {
     Removed,
 }
 
-/// True for an entry by which the client of a step starts narthex.
+/// True for an entry by which the client of a step starts narthex itself.
 fn is_narthex(step: &FileStep, name: &str, value: &Value) -> bool {
     let row = clients().iter().find(|row| row.label() == step.label);
     let found = row.and_then(|row| read_entry(row.shape, name, value, false));
-    found.as_ref().and_then(Found::server).is_some_and(starts_narthex)
+    found.as_ref().and_then(Found::server).is_some_and(runs_narthex)
 }
 
 /// True if a content of a file has no entry and no comment.

@@ -170,6 +170,36 @@ fn narthex_is_not_imported_into_itself() {
     assert_eq!(plan.skipped.len(), 0, "an own entry is no server that stays");
 }
 
+/// An undo takes out an edited entry only if its own program is narthex.
+#[test]
+fn an_entry_that_reaches_narthex_by_another_program_is_another_one() {
+    let runs = |command: &str, args: &[&str]| {
+        let entry = json!({ "command": command, "args": args });
+        let found = read_entry(Shape::Cursor, "narthex", &entry, false).unwrap();
+        runs_narthex(found.server().unwrap())
+    };
+    let own: [(&str, &[&str]); 4] = [
+        ("narthex", &["connect"]),
+        ("/opt/bin/narthex", &["connect", "--data", "d"]),
+        ("npx", &["-y", "narthex@1", "connect"]),
+        ("/usr/bin/uvx", &["narthex", "connect"]),
+    ];
+    for (command, args) in own {
+        assert!(runs(command, args), "{command} {args:?}");
+    }
+    let others: [(&str, &[&str]); 6] = [
+        ("ssh", &["devbox", "/opt/bin/narthex", "connect"]),
+        ("docker", &["exec", "-i", "box", "narthex", "connect"]),
+        ("my-narthex", &["connect"]),
+        ("narthex", &["--data", "d", "connect"]),
+        ("npx", &["other", "narthex", "connect"]),
+        ("sh", &["-c", "narthex connect"]),
+    ];
+    for (command, args) in others {
+        assert!(!runs(command, args), "{command} {args:?}");
+    }
+}
+
 /// D27: others write the files of a project, so neither a name nor a program of the same name
 /// counts there.
 #[test]

@@ -8,8 +8,8 @@ const SETTINGS: &str = r#"{
   "mcp": { "servers": {
     "alpha": { "transport": "stdio", "command": "FIXTURE", // the one of work
       "args": ["--stdio"],
-      "env": { "ALPHA_KEY": "docs-canary-5713" /* rotated in May */ } },
-  } },
+      "env": { "ALPHA_KEY": "docs-canary-5713" /* rotated in May */ } }
+  } }
 }
 "#;
 
