@@ -84,6 +84,17 @@ impl Journal {
         }
     }
 
+    /// Copies a file as it is now, and has the copy outlive the undo.
+    pub(super) fn keep_present(&mut self, path: &Path) -> Result<(), JournalError> {
+        let folder = self.next_backups();
+        self.create_folder()?;
+        if let Some(copy) = file::backup(path, &folder)? {
+            self.record.needed.get_or_insert_default().push(name_of(&copy));
+            self.store()?;
+        }
+        Ok(())
+    }
+
     /// The copies that outlive an undo, of earlier undos as well.
     #[must_use]
     pub fn kept_copies(&self) -> Vec<PathBuf> {

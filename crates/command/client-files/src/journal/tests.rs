@@ -97,6 +97,10 @@ fn set_up(place: &Path) {
     journal.write("d", &home(place).join("d.json"), None, &created).unwrap();
 }
 
+fn restored() -> FileUndone {
+    FileUndone::Restored { edited: Vec::new() }
+}
+
 /// Undoes all steps; the outcomes in their order.
 fn undo(place: &Path) -> Vec<FileUndone> {
     let mut journal = journal(place);
@@ -122,7 +126,7 @@ fn an_undo_restores_all_files() {
         assert_eq!(place.text(name).into_bytes(), new(format, key, text).bytes);
     }
     assert_eq!(journal(place.path()).steps().len(), 4);
-    assert_eq!(undo(place.path()), vec![FileUndone::Restored; 4]);
+    assert_eq!(undo(place.path()), vec![restored(); 4]);
     place.is_untouched();
     assert!(!place.path().join("setup").exists());
     assert_eq!(undo(place.path()), []);
@@ -156,7 +160,7 @@ fn foreign_edits_stay_and_own_entries_go() {
     change("c.yaml", "z: 1", "z: 2");
     let taken_out = FileUndone::TakenOut { kept: Vec::new(), edited: Vec::new() };
     let outcomes = undo(place.path());
-    assert_eq!(outcomes[0], FileUndone::Restored);
+    assert_eq!(outcomes[0], restored());
     assert_eq!(outcomes[1..], vec![taken_out; 3]);
     for ((name, _, _, text), (from, to)) in
         FILES.into_iter().zip([("// mine", "// yours"), ("m = 1", "m = 2"), ("z: 1", "z: 2")])
@@ -202,7 +206,7 @@ fn only_copies_with_more_than_their_file_outlive_an_undo() {
         // A later set-up takes no place of that copy, and its undo leaves it.
         let before = all.kept_copies();
         set_up_toml(place.path());
-        assert_eq!(undo(place.path()), [FileUndone::Restored]);
+        assert_eq!(undo(place.path()), [restored()]);
         assert_eq!(journal(place.path()).kept_copies(), before);
     }
 }
@@ -352,6 +356,7 @@ fn an_edited_entry_of_narthex_is_taken_out_and_named() {
         all.write("cursor/user", &path, Some(before.as_bytes()), &new).unwrap();
         let text = json!({ "mcpServers": { "narthex": now } }).to_string();
         fs::write(&path, &text).unwrap();
+        let copy: &[String] = if edited.is_empty() { &[] } else { std::slice::from_ref(&text) };
         let expected = FileUndone::TakenOut { kept: kept.clone(), edited };
         let preview = all.preview();
         assert!(matches!(&preview[..], [(_, Ok(outcome))] if *outcome == expected), "{preview:?}");
@@ -362,8 +367,63 @@ fn an_edited_entry_of_narthex_is_taken_out_and_named() {
         let mut names: Vec<_> = names.collect();
         names.sort_unstable();
         assert_eq!(names, [kept, vec!["x".to_owned()]].concat());
-        assert!(!place.path().join("setup").exists());
+        // The copy with the edited entry, which is nowhere else, stays.
+        assert_eq!(copies(place.path()), copy);
     }
+}
+
+/// An edited entry is named also if its file is as it was before, or does not exist any more, and
+/// after a later step of the same file.
+#[test]
+fn an_edited_entry_is_named_where_the_file_is_restored() {
+    let parent = Parent::map(["mcpServers"]);
+    let insert = |name: &str, command: &str| {
+        let value = json!({ "command": command, "args": ["connect"] });
+        Edit::Insert { parent: parent.clone(), name: name.to_owned(), value }
+    };
+    let before = "{\n  \"mcpServers\": {\n    \"x\": {\"command\": \"k\"}\n  }\n}\n";
+    for (before, is_twice) in [(Some(before), false), (None, false), (Some(before), true)] {
+        let place = Place::new();
+        let path = home(place.path()).join("e.json");
+        if let Some(text) = before {
+            fs::write(&path, text).unwrap();
+        }
+        let mut all = journal(place.path());
+        let document = parse(Format::Json, before.unwrap_or_default().as_bytes()).unwrap();
+        let new = rewrite(&document, &[insert("narthex", "/opt/narthex")]).unwrap();
+        all.write("cursor/user", &path, before.map(str::as_bytes), &new).unwrap();
+        let text = place.text("e.json").replace("/opt/narthex", "/bin/narthex");
+        fs::write(&path, &text).unwrap();
+        if is_twice {
+            let document = parse(Format::Json, text.as_bytes()).unwrap();
+            let new = rewrite(&document, &[insert("later", "l")]).unwrap();
+            all.write("cursor/user", &path, Some(text.as_bytes()), &new).unwrap();
+        }
+        let expected = FileUndone::Restored { edited: vec!["narthex".to_owned()] };
+        let preview = all.preview();
+        assert!(matches!(&preview[..], [(_, Ok(outcome))] if *outcome == expected), "{preview:?}");
+        assert_eq!(undo(place.path()).last(), Some(&expected));
+        assert_eq!(fs::read_to_string(&path).ok().as_deref(), before);
+        assert_eq!(copies(place.path()), [text]);
+    }
+}
+
+/// The names of a later step of a file outlive the undo of the earlier one.
+#[test]
+fn the_outcomes_of_two_steps_are_one() {
+    let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+    let restored = |edited: &[&str]| FileUndone::Restored { edited: names(edited) };
+    let taken_out = |kept: &[&str], edited: &[&str]| FileUndone::TakenOut {
+        kept: names(kept),
+        edited: names(edited),
+    };
+    assert_eq!(restored(&["b"]).after(restored(&["a", "b"])), restored(&["a", "b"]));
+    assert_eq!(restored(&[]).after(taken_out(&["k"], &["a"])), restored(&["a"]));
+    assert_eq!(
+        taken_out(&["l"], &[]).after(taken_out(&["k"], &["a"])),
+        taken_out(&["k", "l"], &["a"])
+    );
+    assert_eq!(FileUndone::Gone.after(restored(&["a"])), FileUndone::Gone);
 }
 
 /// A preview of several steps of one file has the outcome of all, and that of a file with a fault.
@@ -388,8 +448,8 @@ fn a_preview_has_the_outcome_of_each_file_and_changes_nothing() {
         assert!(all.next().is_none(), "{preview:?}");
         outcome.unwrap()
     };
-    assert!(matches!(outcome("a.json"), Ok(FileUndone::Restored)), "{preview:?}");
-    assert!(matches!(outcome("d"), Ok(FileUndone::Restored)), "{preview:?}");
+    assert!(matches!(outcome("a.json"), Ok(FileUndone::Restored { .. })), "{preview:?}");
+    assert!(matches!(outcome("d"), Ok(FileUndone::Restored { .. })), "{preview:?}");
     assert!(matches!(outcome("b.toml"), Ok(FileUndone::TakenOut { .. })), "{preview:?}");
     assert!(matches!(outcome("c.yaml"), Err(JournalError::Edit { .. })), "{preview:?}");
     assert_eq!(texts(), before);
@@ -429,7 +489,7 @@ fn a_change_that_is_reported_as_failed_is_undone() {
         set_up(place.path());
         report_as_failed(None);
         assert_eq!(journal(place.path()).steps().len(), 4, "{change:?}");
-        assert_eq!(undo(place.path()), vec![FileUndone::Restored; 4], "{change:?}");
+        assert_eq!(undo(place.path()), vec![restored(); 4], "{change:?}");
         place.is_untouched();
         assert!(!place.path().join("setup").exists());
     }
@@ -480,7 +540,7 @@ fn an_undo_removes_only_unfinished_files_of_the_record() {
     for name in own {
         fs::write(home(place.path()).join(name), "mine").unwrap();
     }
-    assert_eq!(undo(place.path()), vec![FileUndone::Restored; 4]);
+    assert_eq!(undo(place.path()), vec![restored(); 4]);
     assert!(!unfinished.exists());
     for name in own {
         assert_eq!(place.text(name), "mine");
@@ -501,7 +561,7 @@ fn an_older_record_is_undone() {
     }
     fs::write(&record, older.to_string()).unwrap();
     fs::write(home(place.path()).join(".narthex-a1B2c3"), "mine").unwrap();
-    assert_eq!(undo(place.path()), vec![FileUndone::Restored; 4]);
+    assert_eq!(undo(place.path()), vec![restored(); 4]);
     assert_eq!(place.text(".narthex-a1B2c3"), "mine");
 }
 

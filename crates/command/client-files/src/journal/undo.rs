@@ -21,7 +21,10 @@ const EMPTY: &[u8] = b"{}\n";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FileUndone {
     /// The file is as it was before, byte for byte.
-    Restored,
+    Restored {
+        /// Names of entries of narthex that others have changed, which are taken out all the same.
+        edited: Vec<String>,
+    },
     /// The set-up did not write the file, or its step is undone already.
     NotMade,
     /// Others have written the file since. The entries of the set-up are taken out, and the rest
@@ -36,18 +39,64 @@ pub enum FileUndone {
     Gone,
 }
 
+impl FileUndone {
+    /// True if the file is as it was before, byte for byte.
+    #[must_use]
+    pub fn is_restored(&self) -> bool {
+        matches!(self, Self::Restored { .. })
+    }
+
+    /// Names of entries of narthex that others have changed, and that are taken out.
+    #[must_use]
+    pub fn edited(&self) -> &[String] {
+        match self {
+            Self::Restored { edited } | Self::TakenOut { edited, .. } => edited,
+            Self::NotMade | Self::Gone => &[],
+        }
+    }
+
+    /// The outcome of an earlier step of a file, with the entries of the later step that was undone
+    /// before.
+    #[must_use]
+    pub fn after(mut self, later: Self) -> Self {
+        let (kept_before, edited_before) = match later {
+            Self::TakenOut { kept, edited } => (kept, edited),
+            Self::Restored { edited } => (Vec::new(), edited),
+            Self::NotMade | Self::Gone => return self,
+        };
+        let add = |names: &mut Vec<String>, more: Vec<String>| {
+            names.extend(more);
+            names.sort_unstable();
+            names.dedup();
+        };
+        match &mut self {
+            Self::TakenOut { kept, edited } => {
+                add(kept, kept_before);
+                add(edited, edited_before);
+            }
+            Self::Restored { edited } => add(edited, edited_before),
+            Self::NotMade | Self::Gone => {}
+        }
+        self
+    }
+}
+
 impl Journal {
     /// Undoes a written file. The step stays recorded: call [`Journal::forget_last`] next. A file
-    /// that the step made is removed once it has nothing in it but the step's own entries.
+    /// that the step made is removed once it has nothing in it but the step's own entries. Before an
+    /// entry goes that others have edited, the file is copied: that copy outlives the undo.
     ///
     /// # Errors
-    /// When the file cannot be read or written, or is no text of its format any more. It is then
-    /// as it was.
-    pub fn undo(&self, step: &FileStep) -> Result<FileUndone, JournalError> {
+    /// When the file cannot be read, copied or written, or is no text of its format any more. It is
+    /// then as it was.
+    pub fn undo(&mut self, step: &FileStep) -> Result<FileUndone, JournalError> {
         self.remove_unfinished();
         let path = &step.path;
         let now = file::read(path)?;
         let Undoing { outcome, content } = self.undoing(step, now.as_deref())?;
+        if !outcome.edited().is_empty() {
+            self.keep_present(path)?;
+        }
         moment::passed();
         match (content, &now) {
             (Content::Written(bytes), Some(now)) => {
@@ -72,13 +121,15 @@ impl Journal {
             if before.is_some_and(|at| outcomes[at].1.is_err()) {
                 continue;
             }
-            let outcome = self.previewed(step, &mut contents);
-            if before.is_some() {
+            let mut outcome = self.previewed(step, &mut contents);
+            if let Some(at) = before {
                 // A step that was not made leaves the outcome of the later one.
                 if matches!(outcome, Ok(FileUndone::NotMade)) {
                     continue;
                 }
-                outcomes.retain(|(other, _)| other.path != step.path);
+                if let (_, Ok(later)) = outcomes.remove(at) {
+                    outcome = outcome.map(|outcome| outcome.after(later));
+                }
             }
             outcomes.push((FileStep::clone(step), outcome));
         }
@@ -124,17 +175,19 @@ impl Journal {
         if hash == step.after
             && let Some(content) = self.earlier(step)?
         {
-            return Ok(Undoing { outcome: FileUndone::Restored, content });
+            let outcome = FileUndone::Restored { edited: Vec::new() };
+            return Ok(Undoing { outcome, content });
         }
         let fault = |source| JournalError::Edit { path: step.path.clone(), source };
         let is_ours = |name: &str, value: &Value| is_narthex(step, name, value);
         let taken = take_back(now, &step.made, &is_ours).map_err(fault)?;
         let TakenBack { bytes, kept, edited } = taken;
         if step.before.is_none() && kept.is_empty() && is_blank(step, &bytes) {
-            return Ok(Undoing { outcome: FileUndone::Restored, content: Content::Removed });
+            let outcome = FileUndone::Restored { edited };
+            return Ok(Undoing { outcome, content: Content::Removed });
         }
         let outcome = match step.before == Some(seal(&bytes)) {
-            true => FileUndone::Restored,
+            true => FileUndone::Restored { edited },
             false => FileUndone::TakenOut { kept, edited },
         };
         let content = if bytes == now { Content::Same } else { Content::Written(bytes) };
@@ -173,8 +226,9 @@ impl Journal {
         let fault = |source| JournalError::Edit { path: path.clone(), source };
         let is_ours = |name: &str, value: &Value| is_narthex(step, name, value);
         let taken = take_back(&now, &step.made, &is_ours).map_err(fault)?;
-        let TakenBack { bytes, kept, .. } = taken;
-        if !kept.is_empty() || !is_blank(step, &bytes) {
+        let TakenBack { bytes, kept, edited } = taken;
+        // An edited entry is copied first.
+        if !kept.is_empty() || !edited.is_empty() || !is_blank(step, &bytes) {
             return Ok(false);
         }
         moment::passed();

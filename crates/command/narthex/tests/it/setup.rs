@@ -668,16 +668,23 @@ async fn an_edited_entry_of_narthex_goes_with_the_undo() {
     let path = home.place.path("home/.claude.json").display().to_string();
     let words = format!(
         "Claude Code: {path} was changed by others since the set-up: its entry `narthex`, which \
-         was edited, is taken out; the other changes stay: start a new session\n"
+         was edited, is taken out, and a copy of the file with it stays; the other changes stay: \
+         start a new session\n"
     );
     assert!(done.contains(&words), "{words}\n{done}");
     assert_eq!(done.matches(&path).count(), 1, "{done}");
-    assert!(!done.contains("The files from before"), "{done}");
+    let backups = home.place.path("data/setup/backups");
+    let words = format!("The files from before are in {}.\n", backups.display());
+    assert!(done.contains(&words), "{words}\n{done}");
     let now: Value = serde_json::from_str(&home.text(".claude.json")).unwrap();
     let mut before: Value = serde_json::from_str(&home.filled(CLAUDE)).unwrap();
     before["mcpServers"]["late"] = late;
     assert_eq!(now["mcpServers"], before["mcpServers"]);
-    assert!(!home.place.path("data/setup").exists());
+    // The edited entry is in that copy, and nowhere else.
+    let mut copies = Vec::new();
+    files_below(&backups, &mut copies);
+    let copies: Vec<_> = copies.iter().map(|copy| fs::read_to_string(copy).unwrap()).collect();
+    assert!(matches!(&copies[..], [copy] if copy.contains("NARTHEX_LOG")), "{copies:?}");
 }
 
 /// Keys that an import has copied into the settings move to the vault with their servers, and an

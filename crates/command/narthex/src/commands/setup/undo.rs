@@ -161,10 +161,8 @@ impl Undo {
 
     /// Approves a file of the folder that is as it was when it was approved.
     async fn approve(&mut self, step: &FileStep, journal: &Journal, context: &Context) {
-        let is_restored = self
-            .files
-            .iter()
-            .any(|file| file.path == step.path && file.outcome == FileUndone::Restored);
+        let is_restored =
+            self.files.iter().any(|file| file.path == step.path && file.outcome.is_restored());
         let copy = if is_restored { journal.copy_of(step) } else { None };
         let Some(copy) = copy else { return };
         let approved = match fs_err::read(copy) {
@@ -193,7 +191,7 @@ impl Undo {
             }
         };
         let lacking = match &outcome {
-            FileUndone::Restored | FileUndone::NotMade => Lacking::Nothing,
+            FileUndone::Restored { .. } | FileUndone::NotMade => Lacking::Nothing,
             FileUndone::TakenOut { .. } => journal.lacking(step),
             FileUndone::Gone => Lacking::Unknown,
         };
@@ -210,23 +208,16 @@ impl Undo {
     }
 
     /// Adds an outcome. Of several steps of one file the last one that is undone counts, with the
-    /// entries that each of them could not bring back.
+    /// entries of each of them.
     fn add(&mut self, mut new: UndoneFile) {
         if let Some(at) = self.files.iter().position(|file| file.path == new.path) {
             let old = self.files.remove(at);
-            if let (
-                FileUndone::TakenOut { kept, edited },
-                FileUndone::TakenOut { kept: kept_before, edited: edited_before },
-            ) = (&mut new.outcome, old.outcome)
-            {
-                kept.extend(kept_before);
-                edited.extend(edited_before);
+            if matches!(new.outcome, FileUndone::TakenOut { .. }) {
                 new.lacking.extend(old.lacking);
-                for names in [kept, edited, &mut new.lacking] {
-                    names.sort_unstable();
-                    names.dedup();
-                }
+                new.lacking.sort_unstable();
+                new.lacking.dedup();
             }
+            new.outcome = new.outcome.after(old.outcome);
         }
         self.files.push(new);
     }

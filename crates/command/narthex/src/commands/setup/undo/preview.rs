@@ -31,7 +31,7 @@ impl Preview {
             match outcome {
                 Ok(FileUndone::NotMade) => {}
                 Ok(outcome) => {
-                    let is_removed = step.is_new() && outcome == FileUndone::Restored;
+                    let is_removed = step.is_new() && outcome.is_restored();
                     let (label, path) = (step.label, step.path);
                     let file = UndoneFile { label, path, outcome, lacking: Vec::new() };
                     files.push((file, is_removed));
@@ -130,21 +130,21 @@ impl Preview {
 fn would(file: &UndoneFile, is_removed: bool) -> String {
     let (client, path) = (file.client(), file.path.display());
     let words = match &file.outcome {
-        _ if is_removed => "is removed, since it did not exist before".to_owned(),
-        FileUndone::Restored | FileUndone::NotMade => "comes back as it was before".to_owned(),
-        FileUndone::Gone => "was removed since the set-up, and stays away".to_owned(),
-        FileUndone::TakenOut { kept, edited } => {
-            let fate = |names: &[String], words: &str| match names {
-                [] => String::new(),
-                names => format!("; {words}: {}", names.join(", ")),
-            };
-            format!(
-                "loses the parts of narthex and gets its servers back, and changes of others \
-                 stay{}{}",
-                fate(edited, "taken out, though edited since"),
-                fate(kept, "not taken out, since others changed it")
-            )
+        _ if is_removed => "is removed, since it did not exist before",
+        FileUndone::Restored { .. } | FileUndone::NotMade => "comes back as it was before",
+        FileUndone::Gone => "was removed since the set-up, and stays away",
+        FileUndone::TakenOut { .. } => {
+            "loses the parts of narthex and gets its servers back, and changes of others stay"
         }
     };
-    format!("{client}: {path} {words}.")
+    let fate = |names: &[String], words: &str| match names {
+        [] => String::new(),
+        names => format!("; {words}: {}", names.join(", ")),
+    };
+    let edited = fate(file.outcome.edited(), "taken out, though edited since");
+    let kept = match &file.outcome {
+        FileUndone::TakenOut { kept, .. } => fate(kept, "not taken out, since others changed it"),
+        FileUndone::Restored { .. } | FileUndone::NotMade | FileUndone::Gone => String::new(),
+    };
+    format!("{client}: {path} {words}{edited}{kept}.")
 }

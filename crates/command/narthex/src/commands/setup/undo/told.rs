@@ -190,10 +190,10 @@ impl Undo {
 impl UndoneFile {
     /// The outcome for programs.
     pub(super) fn to_json(&self) -> Value {
-        let none: (&[String], &[String]) = (&[], &[]);
-        let (result, (kept, edited)) = match &self.outcome {
-            FileUndone::Restored => ("restored", none),
-            FileUndone::TakenOut { kept, edited } => ("taken_out", (&kept[..], &edited[..])),
+        let none: &[String] = &[];
+        let (result, kept) = match &self.outcome {
+            FileUndone::Restored { .. } => ("restored", none),
+            FileUndone::TakenOut { kept, .. } => ("taken_out", &kept[..]),
             FileUndone::Gone => ("gone", none),
             FileUndone::NotMade => ("unchanged", none),
         };
@@ -202,7 +202,7 @@ impl UndoneFile {
             "file": self.path.to_string_lossy(),
             "result": result,
             "kept": kept,
-            "edited": edited,
+            "edited": self.outcome.edited(),
         })
     }
 
@@ -213,7 +213,8 @@ impl UndoneFile {
 
     fn sentence(&self) -> String {
         let (row, name) = (row(&self.label), self.client());
-        let is_back = matches!(self.outcome, FileUndone::Restored | FileUndone::TakenOut { .. });
+        let is_back =
+            self.outcome.is_restored() || matches!(self.outcome, FileUndone::TakenOut { .. });
         let hint = row.and_then(|row| row.refresh_hint.as_deref()).filter(|_| is_back);
         let hint = hint.map(|hint| format!(": {hint}")).unwrap_or_default();
         format!("{name}: {} {}{hint}", self.path.display(), self.words())
@@ -222,10 +223,14 @@ impl UndoneFile {
     /// The outcome in words, after the name of the file.
     fn words(&self) -> String {
         match &self.outcome {
-            FileUndone::Restored if self.path.symlink_metadata().is_err() => {
-                "is removed again, since it did not exist before".to_owned()
+            FileUndone::Restored { edited } => {
+                let words = match self.path.symlink_metadata() {
+                    Ok(_) => "is as it was before",
+                    Err(_) => "is removed again, since it did not exist before",
+                };
+                let edited = edited_words(edited).map(|words| format!("; {words}"));
+                format!("{words}{}", edited.unwrap_or_default())
             }
-            FileUndone::Restored => "is as it was before".to_owned(),
             FileUndone::NotMade => "was not changed".to_owned(),
             FileUndone::Gone => "was removed since the set-up, and stays away".to_owned(),
             FileUndone::TakenOut { kept, edited } => {
@@ -241,13 +246,25 @@ impl UndoneFile {
     }
 }
 
+/// The fate of entries of narthex that others have edited.
+fn edited_words(edited: &[String]) -> Option<String> {
+    match edited {
+        [] => None,
+        [one] => Some(format!(
+            "its entry `{one}`, which was edited, is taken out, and a copy of the file with it \
+             stays"
+        )),
+        more => Some(format!(
+            "its entries {}, which were edited, are taken out, and a copy of the file with them \
+             stays",
+            quoted(more)
+        )),
+    }
+}
+
 /// The fates of entries in a file that others have changed.
 fn kept_words(kept: &[String], edited: &[String]) -> String {
-    let edited = match edited {
-        [] => None,
-        [one] => Some(format!("its entry `{one}`, which was edited, is taken out")),
-        more => Some(format!("its entries {}, which were edited, are taken out", quoted(more))),
-    };
+    let edited = edited_words(edited);
     let kept = match (kept, &edited) {
         ([], None) => {
             "all that narthex did there is taken back, and the other changes stay".to_owned()
@@ -353,8 +370,18 @@ mod tests {
             |kept: &[&str]| FileUndone::TakenOut { kept: names(kept), edited: names(&["narthex"]) };
         let changed = "Codex CLI: /nowhere/config.toml was changed by others since the set-up: ";
         let taken_back = "that narthex did there is taken back";
+        let narthex = "its entry `narthex`, which was edited, is taken out, and a copy of the file \
+                       with it stays";
         let none: &[&str] = &[];
         for (outcome, lacking, expected) in [
+            (
+                FileUndone::Restored { edited: names(&["narthex"]) },
+                none,
+                format!(
+                    "Codex CLI: /nowhere/config.toml is removed again, since it did not exist \
+                     before; {narthex}: start Codex again"
+                ),
+            ),
             (
                 kept(&["narthex"]),
                 none,
@@ -374,17 +401,14 @@ mod tests {
             (
                 edited(&[]),
                 none,
-                format!(
-                    "{changed}its entry `narthex`, which was edited, is taken out; the other \
-                     changes stay: start Codex again"
-                ),
+                format!("{changed}{narthex}; the other changes stay: start Codex again"),
             ),
             (
                 edited(&["a"]),
                 none,
                 format!(
-                    "{changed}its entry `narthex`, which was edited, is taken out; its entry `a` \
-                     is another one now and stays, and the rest {taken_back}: start Codex again"
+                    "{changed}{narthex}; its entry `a` is another one now and stays, and the rest \
+                     {taken_back}: start Codex again"
                 ),
             ),
         ] {
