@@ -229,7 +229,8 @@ impl Plan {
                 fields: first.server.differences(found),
             },
             (None, None) => Outcome::Add,
-            (None, Some(entry)) if is_entry(found, entry) => Outcome::Present,
+            // A set-up has put names in place of secrets.
+            (None, Some(entry)) if is_entry_naming(found, entry) => Outcome::Present,
             (None, Some(_)) => Outcome::Taken,
         };
         self.servers.push(Planned { alias, server: found.clone(), origins: vec![origin], outcome });
@@ -241,7 +242,8 @@ fn is_entry(server: &FoundServer, entry: &Value) -> bool {
     is_written(server.entry().expose(), entry)
 }
 
-/// True if the configuration has this server, with names of secrets in place of their values.
+/// True if the configuration has this server, with names of secrets in place of any of their values;
+/// being disabled does not count.
 fn is_entry_naming(server: &FoundServer, entry: &Value) -> bool {
     let texts = &entry[field_of_secrets(server)];
     let names = server.nameable_secrets().into_iter().filter_map(|secret| {

@@ -276,4 +276,20 @@ fn an_entry_with_secrets_as_texts_can_name_them() {
     let entries = BTreeMap::from([("docs".to_owned(), named)]);
     let again = Plan::of_moves(&files, Existing { entries: &entries, moved: &moved });
     assert_eq!(outcomes(&again), [("docs", &Outcome::Present, 1)]);
+
+    // An import knows it as well, also where the client has it disabled. Another value that is no
+    // secret makes another server.
+    let client = |env: &Value, is_disabled: bool| {
+        let entry = json!({ "command": "docs", "env": env, "disabled": is_disabled });
+        file("cursor", &json!({ "docs": entry }))
+    };
+    let more = json!({ "DOCS_KEY": "docs-canary-4751", "LOG": "y" });
+    for (env, is_disabled, outcome) in [
+        (&env, false, Outcome::Present),
+        (&env, true, Outcome::Present),
+        (&more, false, Outcome::Taken),
+    ] {
+        let copied = Plan::of_copies(&[client(env, is_disabled)], &entries);
+        assert_eq!(outcomes(&copied), [("docs", &outcome, 1)]);
+    }
 }

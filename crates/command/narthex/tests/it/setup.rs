@@ -709,9 +709,18 @@ fn keys_that_an_import_has_copied_move_to_the_vault() {
     assert!(servers["issues"].is_object(), "{settings}");
     home.run(&["call", "docs", "echo", "message=through"]).succeeded();
 
-    // The server is known by its names, too.
+    // The server is known by its names, too, also to another import.
     let again = home.run(&words).succeeded().json()["data"].take();
     assert_eq!((names(&again["moved"]), &again["secrets"]), (vec![], &json!([])), "{again}");
+    let connected = home.text(".codex/config.toml");
+    home.write("home/.codex/config.toml", &home.filled(CODEX));
+    let import = ["mcp", "import", "--json", "--yes", "--from", "codex"];
+    let servers = home.run(&import).succeeded().json()["data"]["servers"].take();
+    for name in ["docs", "issues"] {
+        let mut of_name = servers.as_array().unwrap().iter().filter(|one| one["name"] == name);
+        assert_eq!(of_name.next().unwrap()["result"], "present", "{servers}");
+    }
+    home.write("home/.codex/config.toml", &connected);
     home.run(&["setup", "--undo", "--yes"]).succeeded();
     assert_eq!(fs::read_to_string(home.settings()).unwrap(), imported);
     assert_eq!(home.run(&["secrets", "list", "--quiet"]).succeeded().stdout, "");
