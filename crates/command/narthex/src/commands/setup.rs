@@ -5,6 +5,7 @@
 //! A server leaves a client's file only after the daemon has listed its tools. Each change is
 //! recorded before it is made, so that `--undo` works after an end at any moment.
 
+mod again;
 mod apply;
 mod daemon;
 pub(super) mod find;
@@ -42,7 +43,7 @@ pub(crate) async fn run(args: SetupArgs, context: Context) -> Result<ExitCode, F
         () = stopped => Err(Failure::interrupted("nothing has changed")),
     };
     match done {
-        Err(failure) if failure.is_interrupted() => Err(begin.stopped(&place)?),
+        Err(failure) if failure.is_interrupted() => Err(begin.stopped(&place, &args.only)?),
         done => done,
     }
 }
@@ -62,14 +63,15 @@ impl Begin {
     }
 
     /// The failure of a set-up that a signal has stopped since.
-    fn stopped(&self, place: &Path) -> Result<Failure, Failure> {
+    fn stopped(&self, place: &Path, only: &[String]) -> Result<Failure, Failure> {
         let data = DataDir::at(place);
         let journal = place::journal(&data)?;
         // A set-up forgets servers of earlier ones that do not work.
         let new = journal.steps().iter().filter(|step| !self.steps.contains(step));
         let steps: Vec<_> = new.cloned().collect();
         let is_daemon_started = !self.has_daemon && data.is_locked()?;
-        Ok(Stopped { steps: &steps, settings: settings::LABEL, is_daemon_started }.failure())
+        let settings = settings::LABEL;
+        Ok(Stopped { steps: &steps, settings, is_daemon_started, only }.failure())
     }
 }
 
@@ -96,7 +98,7 @@ async fn set_up(args: &SetupArgs, place: &Path, context: &Context) -> Result<Exi
     if !is_wanted {
         let text = format!(
             "nothing was set up, and nothing has changed; answer `y` on a terminal, or run `{}`",
-            narthex("setup --yes", &[])
+            again::sure(&args.only)
         );
         let details = Some(survey.to_json());
         return Err(Failure::new(ErrorKind::Denied, text).with_details(details));
@@ -106,7 +108,8 @@ async fn set_up(args: &SetupArgs, place: &Path, context: &Context) -> Result<Exi
     let _lock = place::lock(&data)?;
     let mut journal = place::journal(&data)?;
     let survey = survey.again(&args.only, &context.settings, &journal).await?;
-    let applied = apply::run(&survey, offer, &mut journal, context).await.map_err(half_way)?;
+    let applied = apply::run(&survey, offer, &mut journal, context).await;
+    let applied = applied.map_err(|failure| half_way(failure, &args.only))?;
     report::tell(&survey, &applied, context)?;
     Ok(ExitCode::SUCCESS)
 }
@@ -141,11 +144,11 @@ fn unchanged(survey: &Survey, is_dry: bool, context: &Context) -> Result<ExitCod
 }
 
 /// The failure of a set-up that has begun.
-fn half_way(failure: Failure) -> Failure {
+fn half_way(failure: Failure, only: &[String]) -> Failure {
     let message = format!(
         "{}; `{}` continues, and `{}` takes back all that was done until now",
         failure.message,
-        narthex("setup", &[]),
+        again::again(only),
         narthex("setup --undo", &[]),
     );
     Failure { message, ..failure }

@@ -110,12 +110,11 @@ impl Import {
         output::line(&format!("\nCopied {count} into {file}. Files of clients are unchanged."))?;
         let secrets: usize = self.to_add().map(|one| one.server.secrets().len()).sum();
         if secrets > 0 {
-            let (set, set_up) = (narthex("secrets set NAME", &[]), narthex("setup", &[]));
+            let (set, moves) = (narthex("secrets set NAME", &[]), self.way_to_vault());
             let (noun, verb) = if secrets == 1 { ("secret", "is") } else { ("secrets", "are") };
             output::line(&format!(
-                "{secrets} {noun} {verb} in that file now, which only you can read. `{set_up}` \
-                 moves those of variables and headers to the vault; to do it by hand, store one \
-                 with `{set}`, and write `${{secret:NAME}}` in its place."
+                "{secrets} {noun} {verb} in that file now, which only you can read. {moves}; to \
+                 do it by hand, store one with `{set}`, and write `${{secret:NAME}}` in its place."
             ))?;
         }
         let follows = self.is_followed(daemon).await;
@@ -137,6 +136,29 @@ impl Import {
                 harmless(&failure.message)
             ),
         })
+    }
+
+    /// The commands that move secrets of variables and headers to the vault. A set-up reads files
+    /// whose form is unconfirmed only if it names their clients.
+    fn way_to_vault(&self) -> String {
+        let with_secrets = self.to_add().filter(|one| !one.server.nameable_secrets().is_empty());
+        let is_confirmed = |one: &&Planned| one.origins.iter().any(|it| it.client.is_verified);
+        let (confirmed, others): (Vec<_>, Vec<_>) = with_secrets.partition(is_confirmed);
+        let mut clients: Vec<_> =
+            others.iter().filter_map(|one| one.origins.first()).map(|it| it.client).collect();
+        clients.dedup_by(|one, two| one.id == two.id);
+        let set_up = narthex("setup", &[]);
+        let ids: Vec<_> = clients.iter().map(|client| client.id.as_str()).collect();
+        let only = narthex("setup --only {}", &[&ids.join(",")]);
+        let names: Vec<_> = clients.iter().map(|client| client.name.as_str()).collect();
+        let what = "those of variables and headers to the vault";
+        match (&confirmed[..], &clients[..]) {
+            (_, []) => format!("`{set_up}` moves {what}"),
+            ([], _) => format!("`{only}` moves {what}"),
+            (_, _) => {
+                format!("`{set_up}` moves {what}, and `{only}` those of {}", names.join(", "))
+            }
+        }
     }
 
     /// True if the running daemon reads the settings file; `None` if no daemon runs.

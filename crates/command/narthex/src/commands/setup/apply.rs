@@ -13,7 +13,7 @@ use narthex_client_files::{
     rewrite::{Edit, parse, rewrite},
     servers::{Found, FoundServer, places},
 };
-use narthex_model::{command::narthex, with_causes};
+use narthex_model::{Alias, command::narthex, with_causes};
 
 use super::{
     daemon::{Checked, Daemon},
@@ -40,8 +40,8 @@ pub(super) struct Applied<'s> {
     pub(super) unwritten: Vec<(&'static Client, &'s Path)>,
     /// New contents of approved files of the folder.
     rewritten: Vec<(&'static Client, &'s Path, Vec<u8>)>,
-    /// Names of the secrets that the vault has now.
-    pub(super) secrets: Vec<String>,
+    /// Names of the secrets that the vault has now, each with its server.
+    pub(super) secrets: Vec<(Alias, String)>,
     /// True if the daemon was started.
     pub(super) is_daemon_started: bool,
     /// The URL of the daemon, without a path.
@@ -86,7 +86,7 @@ pub(super) async fn run<'s>(
     let daemon = Daemon::ensure(context).await?;
     daemon.check_follows(&survey.settings).await?;
     let moving: Vec<_> = survey.moving().collect();
-    let with_secrets = settings::with_secrets(survey)?;
+    let with_secrets = settings::with_secrets(survey);
     let names = secrets::store(&with_secrets, journal, &daemon).await?;
     let stored = with_secrets.into_iter().map(|(one, _)| one).zip(names);
     let stored: Vec<_> = stored.collect();
@@ -112,12 +112,12 @@ pub(super) async fn run<'s>(
             Some(Checked::Failed { reason, needs_sign_in, unset }) => {
                 let reason = match &unset[..] {
                     [] => reason,
-                    names => needs_variables(names, &applied.service),
+                    names => needs_variables(names, &applied.service, survey),
                 };
                 applied.failed.push(Failed { one, reason, needs_sign_in });
             }
             Some(Checked::Absent { is_overridden }) => {
-                let reason = absent(is_overridden);
+                let reason = absent(is_overridden, survey);
                 applied.failed.push(Failed { one, reason, needs_sign_in: false });
             }
             None => {}
@@ -158,9 +158,9 @@ impl Applied<'_> {
 }
 
 /// The reason why the daemon does not have a server.
-fn absent(is_overridden: bool) -> String {
+fn absent(is_overridden: bool, survey: &Survey) -> String {
     if is_overridden {
-        let again = narthex("setup", &[]);
+        let again = survey.command();
         return format!(
             "another file of the daemon has a server of this name; give it another name in the \
              client's file, then run `{again}` again"
@@ -171,8 +171,8 @@ fn absent(is_overridden: bool) -> String {
 }
 
 /// The reason of a server whose variables are not set where the daemon runs, with the remedy.
-fn needs_variables(names: &[String], service: &Service) -> String {
-    let (needed, again) = (names.join(", "), narthex("setup", &[]));
+fn needs_variables(names: &[String], service: &Service, survey: &Survey) -> String {
+    let (needed, again) = (names.join(", "), survey.command());
     // A service has no variables of a shell.
     let in_shell = match service.is_one() {
         true => String::new(),
@@ -204,9 +204,11 @@ async fn take_failed_back(
     // A server that was there before stays with its secrets.
     let is_kept = |one: &Planned| one.outcome == Outcome::Present || !is_failed(one);
     let kept = stored.iter().filter(|(one, _)| is_kept(one));
-    let names = kept.flat_map(|(_, names)| names.values());
-    let names: Vec<_> = names.map(|name| name.as_str().to_owned()).collect();
-    applied.secrets = names;
+    let secrets = kept.flat_map(|(one, names)| {
+        names.values().map(move |name| (one.alias.clone(), name.as_str().to_owned()))
+    });
+    let secrets: Vec<_> = secrets.collect();
+    applied.secrets = secrets;
     let unproven = applied.failed.iter().filter_map(|one| Unproven::find(one.one, journal));
     let unproven: Vec<_> = unproven.collect();
     if unproven.is_empty() {

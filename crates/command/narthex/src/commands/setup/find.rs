@@ -1,7 +1,7 @@
 //! The files and servers that a set-up finds, and the fate of each.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
 };
 
@@ -10,13 +10,16 @@ use narthex_client_files::{
     clients::{Client, Machine, Scope, System, clients},
     inventory::{Content, FoundFile, look, look_by_folder},
     journal::{Journal, Step},
-    plan::{Existing, Origin, Plan, Planned, is_gone_narthex, is_narthex, is_written},
-    servers::{Found, Placeholder, variable_notation},
+    plan::{
+        Existing, Origin, Outcome, Plan, Planned, field_of_secrets, is_gone_narthex, is_narthex,
+        is_written, secrets_as_texts,
+    },
+    servers::{Found, NameableSecret, Placeholder, variable_notation},
 };
-use narthex_model::{Alias, ErrorKind, command::narthex};
+use narthex_model::{Alias, ErrorKind, command::CommandLine};
 use serde_json::Value;
 
-use super::projects::Projects;
+use super::{again::again, projects::Projects};
 use crate::{
     Failure,
     commands::import::{
@@ -25,7 +28,7 @@ use crate::{
         check,
     },
     config::{self, Settings},
-    output,
+    output::{self, harmless},
 };
 
 /// The files and servers, and the fate of each.
@@ -48,6 +51,8 @@ pub(super) struct Survey {
     pub(super) plan: Plan,
     /// Reasons for which servers stay where they are, by their place in the plan.
     pub(super) staying: BTreeMap<usize, String>,
+    /// The servers of the settings by name.
+    entries: BTreeMap<String, Value>,
     /// True if the settings have a server already.
     pub(super) has_servers: bool,
     /// Ids of the clients that the user has named.
@@ -110,6 +115,7 @@ impl Survey {
             new_files,
             plan,
             staying,
+            entries,
             has_servers,
             only: only.to_vec(),
         })
@@ -130,7 +136,7 @@ impl Survey {
         let text = format!(
             "nothing was set up: {} has changed meanwhile; run `{}` again",
             path.display(),
-            narthex("setup", &[])
+            again(&self.only)
         );
         Err(Failure::new(ErrorKind::Conflict, text))
     }
@@ -204,10 +210,41 @@ impl Survey {
                 || self.new_files.iter().any(|new| new.client.id == file.client.id))
     }
 
-    /// True if no server moves and no client gains by a connection.
+    /// True if no server moves, no client gains by a connection, and the settings have no secret as
+    /// a text that could go to the vault.
     pub(super) fn is_done(&self) -> bool {
         let has_client = !self.new_files.is_empty() || self.to_connect().next().is_some();
-        self.moving().next().is_none() && !(self.has_servers && has_client)
+        self.moving().next().is_none()
+            && !(self.has_servers && has_client)
+            && self.with_texts().is_empty()
+    }
+
+    /// The servers of clients that the settings have with secrets as texts, such as after an
+    /// import. These secrets go to the vault, also those of servers that stay in their clients.
+    pub(super) fn with_texts(&self) -> Vec<(&Planned, Vec<NameableSecret>)> {
+        let mut seen = BTreeSet::new();
+        let all = self.plan.servers.iter().chain(&self.plan.disabled);
+        let present = all.filter(|one| one.outcome == Outcome::Present && seen.insert(&one.alias));
+        let with_texts = present.filter_map(|one| {
+            let secrets = secrets_as_texts(&one.server, self.entries.get(one.alias.as_str())?);
+            (!secrets.is_empty()).then_some((one, secrets))
+        });
+        with_texts.collect()
+    }
+
+    /// The secrets of these servers: the name of each, and the place in its entry.
+    pub(super) fn texts(&self) -> Vec<(&Alias, String)> {
+        let servers = self.with_texts().into_iter();
+        let texts = servers.flat_map(|(one, secrets)| {
+            let field = field_of_secrets(&one.server);
+            secrets.into_iter().map(move |secret| (&one.alias, format!("{field}.{}", secret.key)))
+        });
+        texts.collect()
+    }
+
+    /// The command that makes this set-up again.
+    pub(super) fn command(&self) -> CommandLine {
+        again(&self.only)
     }
 
     /// Files that cannot be read, each with the reason.
@@ -222,6 +259,24 @@ impl Survey {
 
     /// The question before anything changes.
     pub(super) fn question(&self) -> String {
+        let texts = self.texts();
+        let count = output::counted(texts.len() as u64, "secret");
+        let places: Vec<_> =
+            texts.iter().map(|(alias, place)| format!("{place} of {}", alias.as_str())).collect();
+        let places = harmless(&places.join(", "));
+        match (self.question_of_servers(), &texts[..]) {
+            (Some(servers), []) => format!("{servers}?"),
+            (Some(servers), _) => {
+                format!(
+                    "{servers}, and move {count} of narthex's settings to the vault ({places})?"
+                )
+            }
+            (None, _) => format!("Move {count} of narthex's settings to the vault ({places})?"),
+        }
+    }
+
+    /// The question about servers and clients, without its end; `None` if there are neither.
+    fn question_of_servers(&self) -> Option<String> {
         let count = self.moving().count() as u64;
         let servers = match count {
             1 => "Try 1 server, move it to narthex if it works".to_owned(),
@@ -230,10 +285,11 @@ impl Survey {
         let clients = (self.to_connect().count() + self.new_files.len()) as u64;
         let clients_text = output::counted(clients, "client");
         match (count, clients) {
-            (0, _) => format!("Connect {clients_text} to narthex?"),
-            (1, 0) => "Try 1 server, and move it to narthex if it works?".to_owned(),
-            (_, 0) => format!("Try {count} servers, and move those that work to narthex?"),
-            (_, _) => format!("{servers}, and connect {clients_text} to it?"),
+            (0, 0) => None,
+            (0, _) => Some(format!("Connect {clients_text} to narthex")),
+            (1, 0) => Some("Try 1 server, and move it to narthex if it works".to_owned()),
+            (_, 0) => Some(format!("Try {count} servers, and move those that work to narthex")),
+            (_, _) => Some(format!("{servers}, and connect {clients_text} to it")),
         }
     }
 

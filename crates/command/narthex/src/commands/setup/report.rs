@@ -1,7 +1,7 @@
 //! The end of a set-up: servers that work, servers that need a person, and the way back.
 
 use narthex_client_files::plan::{Origin, Planned};
-use narthex_model::{ErrorKind, command::narthex};
+use narthex_model::{Alias, ErrorKind, command::narthex};
 use serde_json::{Value, json};
 
 use super::{
@@ -26,14 +26,14 @@ pub(super) fn tell(
 ) -> Result<(), Failure> {
     if context.format.is_json() {
         let document = to_json(survey, applied);
-        return match incomplete(applied) {
+        return match incomplete(survey, applied) {
             Some(failure) => Err(failure.with_details(Some(document))),
             None => output::done(&document),
         };
     }
     if context.format.is_quiet() {
         moved_servers(applied).try_for_each(|moved| output::line(moved.one.alias.as_str()))?;
-        return incomplete(applied).map_or(Ok(()), Err);
+        return incomplete(survey, applied).map_or(Ok(()), Err);
     }
     moved(applied)?;
     stayed(survey, applied)?;
@@ -46,11 +46,11 @@ pub(super) fn tell(
     }
     let undo = narthex("setup --undo", &[]);
     output::line(&format!("\nTo bring everything back as it was, run `{undo}`."))?;
-    incomplete(applied).map_or(Ok(()), Err)
+    incomplete(survey, applied).map_or(Ok(()), Err)
 }
 
 /// The failure of a set-up that could not write a file.
-fn incomplete(applied: &Applied<'_>) -> Option<Failure> {
+fn incomplete(survey: &Survey, applied: &Applied<'_>) -> Option<Failure> {
     if applied.unwritten.is_empty() {
         return None;
     }
@@ -59,7 +59,7 @@ fn incomplete(applied: &Applied<'_>) -> Option<Failure> {
         "the set-up is not complete, since it could not write {}; mend what keeps it from that, \
          then run `{}` again",
         files.collect::<Vec<_>>().join(", "),
-        narthex("setup", &[])
+        survey.command()
     );
     Some(Failure::new(ErrorKind::Conflict, harmless(&text)))
 }
@@ -86,8 +86,8 @@ fn unmoved<'a>(applied: &'a Applied<'a>) -> impl Iterator<Item = (&'a Planned, V
 }
 
 /// The reason for which such a server is there.
-fn reason_of_unmoved() -> String {
-    let setup = narthex("setup", &[]);
+fn reason_of_unmoved(survey: &Survey) -> String {
+    let setup = survey.command();
     format!(
         "it works through narthex, but this file could not be written; mend what keeps it from \
          that, then run `{setup}` again"
@@ -111,19 +111,36 @@ fn problems(survey: &Survey, applied: &Applied<'_>) -> Result<(), Failure> {
 fn moved(applied: &Applied<'_>) -> Result<(), Failure> {
     let moved: Vec<_> = moved_servers(applied).collect();
     if moved.is_empty() {
-        return output::line("\nNo server has moved to narthex.");
+        output::line("\nNo server has moved to narthex.")?;
+    } else {
+        output::line("\nThese servers moved to narthex, and work there:")?;
     }
-    output::line("\nThese servers moved to narthex, and work there:")?;
-    for moved in moved {
-        let tools = output::counted(moved.tools as u64, "tool");
-        output::line(&format!("  {:<20} {tools}", moved.one.alias.as_str()))?;
+    for one in &moved {
+        let tools = output::counted(one.tools as u64, "tool");
+        output::line(&format!("  {:<20} {tools}", one.one.alias.as_str()))?;
     }
-    if !applied.secrets.is_empty() {
-        let list = narthex("secrets list", &[]);
-        let secrets = output::counted(applied.secrets.len() as u64, "secret");
+    secrets(&moved, applied)
+}
+
+/// The secrets in the vault: those of servers that moved, and those of others in the settings.
+fn secrets(moved: &[&Moved<'_>], applied: &Applied<'_>) -> Result<(), Failure> {
+    let has_moved = |alias: &Alias| moved.iter().any(|one| one.one.alias == *alias);
+    let all = applied.secrets.iter();
+    let (of_moved, others): (Vec<_>, Vec<_>) = all.partition(|(alias, _)| has_moved(alias));
+    let list = narthex("secrets list", &[]);
+    if !of_moved.is_empty() {
+        let secrets = output::counted(of_moved.len() as u64, "secret");
         output::line(&format!("The vault has {secrets} of theirs now; `{list}` names them."))?;
     }
-    Ok(())
+    if others.is_empty() {
+        return Ok(());
+    }
+    let mut servers: Vec<_> = others.iter().map(|(alias, _)| alias.as_str()).collect();
+    servers.dedup();
+    let (secrets, servers) = (output::counted(others.len() as u64, "secret"), servers.join(", "));
+    output::line(&format!(
+        "The vault has {secrets} of {servers} now, in narthex's settings; `{list}` names them."
+    ))
 }
 
 /// The servers that stay in the files of clients, with the reason of each.
@@ -206,7 +223,7 @@ fn stayed_servers<'s>(survey: &'s Survey, applied: &'s Applied<'_>) -> Vec<Staye
     let unmoved = unmoved(applied).map(|(one, origins)| Stayed {
         name: one.alias.as_str(),
         places: origins.into_iter().map(place).collect(),
-        reason: reason_of_unmoved(),
+        reason: reason_of_unmoved(survey),
         needs_sign_in: false,
     });
     let staying = survey.staying.iter().filter_map(|(at, reason)| {
@@ -241,10 +258,10 @@ fn moved_json(applied: &Applied<'_>) -> Vec<Value> {
 }
 
 /// The servers that are still in files that could not be written.
-fn unmoved_json(applied: &Applied<'_>) -> Vec<Value> {
+fn unmoved_json(survey: &Survey, applied: &Applied<'_>) -> Vec<Value> {
     let unmoved = unmoved(applied).map(|(one, origins)| {
         let from: Vec<_> = origins.into_iter().map(origin).collect();
-        let reason = reason_of_unmoved();
+        let reason = reason_of_unmoved(survey);
         json!({ "name": one.alias, "reason": reason, "needs_sign_in": false, "from": from })
     });
     unmoved.collect()
@@ -278,16 +295,17 @@ fn to_json(survey: &Survey, applied: &Applied<'_>) -> Value {
             "reason": problem.reason,
         })
     });
+    let secrets: Vec<_> = applied.secrets.iter().map(|(_, name)| name).collect();
     json!({
         "moved": moved_json(applied),
-        "stayed": failed.chain(unmoved_json(applied)).chain(staying).collect::<Vec<_>>(),
+        "stayed": failed.chain(unmoved_json(survey, applied)).chain(staying).collect::<Vec<_>>(),
         "left_alone": survey.left_alone_json(),
         "skipped": skipped_json(&survey.plan),
         "by_folder": survey.by_folder_json(),
         "connected": connected.collect::<Vec<_>>(),
         "problems": problems.chain(survey.problems_json()).collect::<Vec<_>>(),
         "untrusted": survey.projects.to_json(),
-        "secrets": applied.secrets,
+        "secrets": secrets,
         "settings": survey.settings.to_string_lossy(),
         "is_daemon_started": applied.is_daemon_started,
         "service": applied.service.to_json(),

@@ -1,15 +1,12 @@
 //! The user's settings file of narthex: servers put in and taken out, as one edit each.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    path::Path,
-};
+use std::{collections::BTreeMap, path::Path};
 
 use narthex_client_files::{
     edit::{Document, Format, Parent},
     file,
     journal::{Journal, Step},
-    plan::{Outcome, Planned, field_of_secrets, naming, replaced, secrets_as_texts},
+    plan::{Outcome, Planned, field_of_secrets, naming, replaced},
     rewrite::{Edit, parse, rewrite},
 };
 use narthex_model::ErrorKind;
@@ -26,20 +23,12 @@ use crate::{Failure, commands::import::check};
 /// The file's name in the record.
 pub(super) const LABEL: &str = "settings";
 
-/// The servers whose secrets go to the vault: those that come into the settings, and those of
-/// clients that are there with secrets as texts, such as after an import.
-pub(super) fn with_secrets(survey: &Survey) -> Result<Vec<WithSecrets<'_>>, Failure> {
-    let now = entries(&survey.settings)?;
+/// The servers whose secrets go to the vault: those that come into the settings, and those that are
+/// there with secrets as texts.
+pub(super) fn with_secrets(survey: &Survey) -> Vec<WithSecrets<'_>> {
     let new = survey.moving().filter(|one| one.outcome == Outcome::Add);
     let new = new.map(|one| (one, one.server.nameable_secrets()));
-    let mut seen = BTreeSet::new();
-    let all = survey.plan.servers.iter().chain(&survey.plan.disabled);
-    let present = all.filter(|one| one.outcome == Outcome::Present && seen.insert(&one.alias));
-    let present = present.filter_map(|one| {
-        let secrets = secrets_as_texts(&one.server, now.get(one.alias.as_str())?);
-        (!secrets.is_empty()).then_some((one, secrets))
-    });
-    Ok(new.chain(present).collect())
+    new.chain(survey.with_texts()).collect()
 }
 
 /// Puts servers into the settings, with the names of their secrets. In the entry of one that is

@@ -46,6 +46,11 @@ impl Survey {
                 None => told(one.alias.as_str(), &notes(one))?,
             }
         }
+        let texts = self.texts().into_iter();
+        let texts: Vec<_> = texts
+            .map(|(alias, place)| format!("{place} of {} moves to the vault", alias.as_str()))
+            .collect();
+        told(&self.settings.display().to_string(), &texts)?;
         if !is_all {
             return Ok(());
         }
@@ -168,8 +173,12 @@ impl Survey {
                 json!({ "client": file.client.label(), "file": path })
             })
             .collect();
+        let texts = self.texts().into_iter();
+        let texts: Vec<_> =
+            texts.map(|(alias, place)| json!({ "server": alias, "secret": place })).collect();
         json!({
             "settings": self.settings.to_string_lossy(),
+            "to_vault": texts,
             "files": files,
             "left_alone": self.left_alone_json(),
             "new_files": new,

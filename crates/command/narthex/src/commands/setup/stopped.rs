@@ -7,6 +7,8 @@ use narthex_client_files::journal::Step;
 use narthex_model::command::narthex;
 use serde_json::json;
 
+use super::again::again;
+
 /// Facts of a set-up that a signal has stopped.
 pub(super) struct Stopped<'s> {
     /// The steps that it recorded.
@@ -15,6 +17,8 @@ pub(super) struct Stopped<'s> {
     pub(super) settings: &'static str,
     /// True if it started a daemon in the background.
     pub(super) is_daemon_started: bool,
+    /// Ids of the clients that the user has named.
+    pub(super) only: &'s [String],
 }
 
 impl Stopped<'_> {
@@ -51,7 +55,7 @@ impl Stopped<'_> {
         if !self.steps.is_empty() {
             text.push_str(&format!(
                 "; `{}` continues, and `{}` takes back all that was done until now",
-                narthex("setup", &[]),
+                again(self.only),
                 narthex("setup --undo", &[])
             ));
         }
@@ -76,7 +80,7 @@ mod tests {
     #[test]
     fn a_stopped_set_up_names_its_changes_and_the_way_back() {
         let told = |steps: &[Step], is_daemon_started| {
-            Stopped { steps, settings: "settings", is_daemon_started }.failure()
+            Stopped { steps, settings: "settings", is_daemon_started, only: &[] }.failure()
         };
         let nothing = told(&[], false);
         assert_eq!(nothing.to_string(), "interrupted: nothing has changed");
