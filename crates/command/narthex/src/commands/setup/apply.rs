@@ -87,7 +87,8 @@ pub(super) async fn run<'s>(
     daemon.check_follows(&survey.settings).await?;
     let moving: Vec<_> = survey.moving().collect();
     let with_secrets = settings::with_secrets(survey);
-    let names = secrets::store(&with_secrets, journal, &daemon).await?;
+    let needed = secrets::needed(settings::entries(&survey.settings)?);
+    let names = secrets::store(&with_secrets, &needed, journal, &daemon).await?;
     let stored = with_secrets.into_iter().map(|(one, _)| one).zip(names);
     let stored: Vec<_> = stored.collect();
     settings::add(&stored, survey, journal).await?;

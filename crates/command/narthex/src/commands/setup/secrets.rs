@@ -26,18 +26,25 @@ pub(super) type Names = BTreeMap<String, SecretName>;
 /// A server, and its secrets that go to the vault.
 pub(super) type WithSecrets<'s> = (&'s Planned, Vec<NameableSecret>);
 
-/// Stores the secrets of servers. Gives the names for each server.
+/// Stores the secrets of servers. Gives the names for each server. `needed` are the names that the
+/// settings have. A name that a failed set-up has left over is used again.
 pub(super) async fn store(
     servers: &[WithSecrets<'_>],
+    needed: &BTreeMap<String, String>,
     journal: &mut Journal,
     daemon: &Daemon,
 ) -> Result<Vec<Names>, Failure> {
-    let mut taken = set(daemon).await?.into_keys().collect::<BTreeSet<_>>();
+    let now = set(daemon).await?;
+    let left = left_over(journal.steps(), &now, needed);
+    let mut taken: BTreeSet<_> = now.into_keys().filter(|name| !left.contains(name)).collect();
     let mut all = Vec::new();
     for (one, secrets) in servers {
         let mut names = Names::new();
         for secret in secrets {
             let name = SecretName::for_server(&one.alias, &secret.key, |name| taken.contains(name));
+            if left.contains(name.as_str()) {
+                take_back(name.as_str(), journal, daemon).await?;
+            }
             journal
                 .note(Step::Secret { name: name.as_str().to_owned(), version: None })
                 .map_err(|error| failed(&error))?;
@@ -54,6 +61,26 @@ pub(super) async fn store(
         all.push(names);
     }
     Ok(all)
+}
+
+/// The names of secrets that set-ups have stored and that no server of the settings names, if they
+/// have their values still.
+fn left_over(
+    steps: &[Step],
+    now: &BTreeMap<String, Values>,
+    needed: &BTreeMap<String, String>,
+) -> BTreeSet<String> {
+    let mut versions = BTreeMap::new();
+    for step in steps {
+        if let Step::Secret { name, version } = step {
+            versions.insert(name, *version);
+        }
+    }
+    let left = versions.into_iter().filter(|(name, version)| {
+        let is_own = now.get(*name).is_some_and(|values| values.is_of(*version));
+        is_own && !needed.contains_key(*name)
+    });
+    left.map(|(name, _)| name.clone()).collect()
 }
 
 /// Clears a secret that a set-up stored; false if it has another value since, or none.
@@ -164,6 +191,25 @@ mod tests {
         };
         assert!(of(&[3]).is_of(Some(3)) && of(&[3]).is_of(None));
         assert!(!of(&[3, 4]).is_of(Some(3)) && !of(&[3, 4]).is_of(None));
+    }
+
+    #[test]
+    fn only_unchanged_secrets_without_a_server_are_left_over() {
+        let step = |name: &str, version| Step::Secret { name: name.to_owned(), version };
+        let steps = [
+            step("CHANGED", Some(1)),
+            step("GONE", Some(1)),
+            step("LEFT", Some(3)),
+            step("NEEDED", Some(1)),
+            step("TWICE", Some(1)),
+            step("TWICE", Some(2)),
+        ];
+        let values = |newest| Values { newest, count: 1 };
+        let now = [("CHANGED", 2), ("LEFT", 3), ("NEEDED", 1), ("OTHER", 1), ("TWICE", 2)];
+        let now = now.map(|(name, newest)| (name.to_owned(), values(newest))).into();
+        let needed = [("NEEDED".to_owned(), "a".to_owned())].into();
+        let left = left_over(&steps, &now, &needed);
+        assert_eq!(left, BTreeSet::from(["LEFT".to_owned(), "TWICE".to_owned()]));
     }
 
     #[test]

@@ -107,3 +107,28 @@ fn an_import_names_the_client_of_keys_that_move() {
     let settings = fs::read_to_string(home.settings()).unwrap();
     assert!(!settings.contains("canary"), "{settings}");
 }
+
+/// A set-up that failed continues with the secrets that it has stored, and names its command with
+/// the clients of then.
+#[test]
+fn a_second_try_stores_no_secret_twice() {
+    let home = home_with(ALPHA);
+    let linked = home.place.path("linked.json");
+    fs::hard_link(home.settings(), &linked).unwrap();
+    let words = ["setup", "--yes", "--only", "cursor"];
+    let secrets = || home.run(&["secrets", "list", "--quiet"]).succeeded().stdout;
+    for _ in 0..2 {
+        let continues = home.place.printed("setup --only cursor");
+        home.run(&words).failed(1, &["2 names (hard links)", &format!("{continues} continues")]);
+        assert_eq!(secrets(), "ALPHA_KEY\n");
+    }
+    fs::remove_file(&linked).unwrap();
+    home.run(&words).succeeded();
+    assert_eq!(secrets(), "ALPHA_KEY\n");
+    let settings = fs::read_to_string(home.settings()).unwrap();
+    assert_eq!(settings, home.filled(SETTINGS).replace(DOCS_KEY, "${secret:ALPHA_KEY}"));
+    home.run(&["call", "alpha", "echo", "message=through"]).succeeded();
+    home.run(&["setup", "--undo", "--yes"]).succeeded();
+    assert_eq!(secrets(), "");
+    assert_eq!(fs::read_to_string(home.settings()).unwrap(), home.filled(SETTINGS));
+}
