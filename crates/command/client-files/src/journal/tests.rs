@@ -408,6 +408,35 @@ fn an_edited_entry_is_named_where_the_file_is_restored() {
     }
 }
 
+/// An entry of narthex with a comment of its owner in it stays, and can be named.
+#[test]
+fn an_entry_of_narthex_that_stays_is_known() {
+    let parent = Parent::map(["mcpServers"]);
+    let before = "{\n  \"mcpServers\": {\n    \"x\": {\"command\": \"k\"}\n  }\n}\n";
+    for (command, is_live) in [("/bin/narthex", true), ("other", false)] {
+        let place = Place::new();
+        let path = home(place.path()).join("e.json");
+        fs::write(&path, before).unwrap();
+        let value = json!({ "command": "/opt/narthex", "args": ["connect"] });
+        let name = "narthex".to_owned();
+        let edit = Edit::Insert { parent: parent.clone(), name: name.clone(), value };
+        let document = parse(Format::Json, before.as_bytes()).unwrap();
+        let new = rewrite(&document, &[edit]).unwrap();
+        journal(place.path()).write("cursor/user", &path, Some(before.as_bytes()), &new).unwrap();
+        let own = format!("// mine\n      \"command\": \"{command}\"");
+        let text = place.text("e.json").replace("\"command\": \"/opt/narthex\"", &own);
+        assert!(text.contains(&own), "{text}");
+        fs::write(&path, &text).unwrap();
+        let Step::File(step) = journal(place.path()).steps()[0].clone() else { panic!() };
+        let outcomes = undo(place.path());
+        assert_eq!(outcomes[0].kept(), [name.clone()]);
+        assert_eq!(place.text("e.json"), text);
+        let live = if is_live { vec![name] } else { Vec::new() };
+        assert_eq!(step.starting_narthex(outcomes[0].kept()), live);
+        assert_eq!(step.starting_narthex(&[]), [""; 0]);
+    }
+}
+
 /// The names of a later step of a file outlive the undo of the earlier one.
 #[test]
 fn the_outcomes_of_two_steps_are_one() {

@@ -46,6 +46,15 @@ impl FileUndone {
         matches!(self, Self::Restored { .. })
     }
 
+    /// Names of entries that others have changed, and that stay.
+    #[must_use]
+    pub fn kept(&self) -> &[String] {
+        match self {
+            Self::TakenOut { kept, .. } => kept,
+            Self::Restored { .. } | Self::NotMade | Self::Gone => &[],
+        }
+    }
+
     /// Names of entries of narthex that others have changed, and that are taken out.
     #[must_use]
     pub fn edited(&self) -> &[String] {
@@ -243,6 +252,25 @@ impl Journal {
         let Some(copy) = self.copy_of(step) else { return Ok(None) };
         let bytes = file::read(&copy)?.filter(|bytes| seal(bytes) == *before);
         Ok(bytes.map(Content::Written))
+    }
+}
+
+impl FileStep {
+    /// Those of these entries of the file that start narthex itself, as the file is now.
+    #[must_use]
+    pub fn starting_narthex(&self, names: &[String]) -> Vec<String> {
+        let now = file::read(&self.path).ok().flatten();
+        let document = now.zip(self.made.format());
+        let document = document.and_then(|(now, format)| parse(format, &now).ok());
+        let Some(document) = document else { return Vec::new() };
+        let entries = self.made.parents().filter_map(|parent| document.entries(parent).ok());
+        let live = entries
+            .flatten()
+            .filter(|(name, value)| names.contains(name) && is_narthex(self, name, value));
+        let mut live: Vec<_> = live.map(|(name, _)| name).collect();
+        live.sort_unstable();
+        live.dedup();
+        live
     }
 }
 

@@ -253,6 +253,7 @@ impl Present {
                  since then stay."
             ));
         }
+        lines.extend(self.preview.changed_lines());
         if !self.preview.is_whole() {
             lines.extend(self.preview.fault_lines());
             let again = if args.delete_data { DELETING } else { "uninstall" };

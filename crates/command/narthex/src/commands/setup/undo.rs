@@ -202,8 +202,9 @@ impl Undo {
             Lacking::Entries(names) => names,
             Lacking::Nothing | Lacking::Unknown => Vec::new(),
         };
+        let live = step.starting_narthex(outcome.kept());
         let (label, path) = (step.label.clone(), step.path.clone());
-        self.add(UndoneFile { label, path, outcome, lacking });
+        self.add(UndoneFile { label, path, outcome, lacking, live });
         true
     }
 
@@ -214,8 +215,11 @@ impl Undo {
             let old = self.files.remove(at);
             if matches!(new.outcome, FileUndone::TakenOut { .. }) {
                 new.lacking.extend(old.lacking);
-                new.lacking.sort_unstable();
-                new.lacking.dedup();
+                new.live.extend(old.live);
+                for names in [&mut new.lacking, &mut new.live] {
+                    names.sort_unstable();
+                    names.dedup();
+                }
             }
             new.outcome = new.outcome.after(old.outcome);
         }

@@ -32,8 +32,9 @@ impl Preview {
                 Ok(FileUndone::NotMade) => {}
                 Ok(outcome) => {
                     let is_removed = step.is_new() && outcome.is_restored();
+                    let live = step.starting_narthex(outcome.kept());
                     let (label, path) = (step.label, step.path);
-                    let file = UndoneFile { label, path, outcome, lacking: Vec::new() };
+                    let file = UndoneFile { label, path, outcome, lacking: Vec::new(), live };
                     files.push((file, is_removed));
                 }
                 Err(error) => faults.push(Fault::of(&step, &error, journal)),
@@ -63,6 +64,14 @@ impl Preview {
     /// True if the undo would be whole.
     pub(in crate::commands) fn is_whole(&self) -> bool {
         self.faults.is_empty()
+    }
+
+    /// Lines about the files with entries that others have changed.
+    pub(in crate::commands) fn changed_lines(&self) -> impl Iterator<Item = String> {
+        let changed = self.files.iter().filter(|(file, _)| {
+            !file.outcome.kept().is_empty() || !file.outcome.edited().is_empty()
+        });
+        changed.map(|(file, is_removed)| would(file, *is_removed))
     }
 
     /// Lines about the files that cannot be brought back yet.
@@ -142,9 +151,7 @@ fn would(file: &UndoneFile, is_removed: bool) -> String {
         names => format!("; {words}: {}", names.join(", ")),
     };
     let edited = fate(file.outcome.edited(), "taken out, though edited since");
-    let kept = match &file.outcome {
-        FileUndone::TakenOut { kept, .. } => fate(kept, "not taken out, since others changed it"),
-        FileUndone::Restored { .. } | FileUndone::NotMade | FileUndone::Gone => String::new(),
-    };
-    format!("{client}: {path} {words}{edited}{kept}.")
+    let kept = fate(&file.others(), "not taken out, since others changed it");
+    let live = file.live_words().map(|words| format!("; {words}")).unwrap_or_default();
+    format!("{client}: {path} {words}{edited}{kept}{live}.")
 }

@@ -62,6 +62,8 @@ pub(super) struct UndoneFile {
     pub(super) outcome: FileUndone,
     /// Names of entries that the file does not have as they were before.
     pub(super) lacking: Vec<String>,
+    /// Names of entries that stay though they start narthex.
+    pub(super) live: Vec<String>,
 }
 
 /// A file that cannot be brought back yet.
@@ -203,7 +205,31 @@ impl UndoneFile {
             "result": result,
             "kept": kept,
             "edited": self.outcome.edited(),
+            "live": self.live,
         })
+    }
+
+    /// The names of entries that stay and that start another program.
+    pub(super) fn others(&self) -> Vec<String> {
+        let kept = self.outcome.kept().iter();
+        kept.filter(|name| !self.live.contains(name)).cloned().collect()
+    }
+
+    /// The remedy for entries that stay though they start narthex.
+    pub(super) fn live_words(&self) -> Option<String> {
+        let path = self.path.display();
+        match &self.live[..] {
+            [] => None,
+            [one] => Some(format!(
+                "its entry `{one}` still starts narthex, and stays, since others have written in \
+                 it: remove `{one}` from {path} by hand"
+            )),
+            more => Some(format!(
+                "its entries {names} still start narthex, and stay, since others have written in \
+                 them: remove {names} from {path} by hand",
+                names = quoted(more)
+            )),
+        }
     }
 
     /// The name of the client, for people.
@@ -233,8 +259,8 @@ impl UndoneFile {
             }
             FileUndone::NotMade => "was not changed".to_owned(),
             FileUndone::Gone => "was removed since the set-up, and stays away".to_owned(),
-            FileUndone::TakenOut { kept, edited } => {
-                let kept = kept_words(kept, edited);
+            FileUndone::TakenOut { .. } => {
+                let kept = self.kept_words();
                 let lacking = match &self.lacking[..] {
                     [] => String::new(),
                     [one] => format!("; `{one}` is not there as it was before"),
@@ -243,6 +269,26 @@ impl UndoneFile {
                 format!("was changed by others since the set-up: {kept}{lacking}")
             }
         }
+    }
+
+    /// The fates of entries in a file that others have changed.
+    fn kept_words(&self) -> String {
+        let (edited, live) = (edited_words(self.outcome.edited()), self.live_words());
+        let rest = "the rest that narthex did there is taken back";
+        let kept = match (&self.others()[..], &edited, &live) {
+            ([], None, None) => {
+                "all that narthex did there is taken back, and the other changes stay".to_owned()
+            }
+            ([], Some(_), None) => "the other changes stay".to_owned(),
+            ([], _, Some(_)) => rest.to_owned(),
+            ([one], _, _) => {
+                format!("its entry `{one}` is another one now and stays, and {rest}")
+            }
+            (more, _, _) => {
+                format!("its entries {} are other ones now and stay, and {rest}", quoted(more))
+            }
+        };
+        edited.into_iter().chain(live).chain([kept]).collect::<Vec<_>>().join("; ")
     }
 }
 
@@ -260,27 +306,6 @@ fn edited_words(edited: &[String]) -> Option<String> {
             quoted(more)
         )),
     }
-}
-
-/// The fates of entries in a file that others have changed.
-fn kept_words(kept: &[String], edited: &[String]) -> String {
-    let edited = edited_words(edited);
-    let kept = match (kept, &edited) {
-        ([], None) => {
-            "all that narthex did there is taken back, and the other changes stay".to_owned()
-        }
-        ([], Some(_)) => "the other changes stay".to_owned(),
-        ([one], _) => format!(
-            "its entry `{one}` is another one now and stays, and the rest that narthex did there \
-             is taken back"
-        ),
-        (more, _) => format!(
-            "its entries {} are other ones now and stay, and the rest that narthex did there is \
-             taken back",
-            quoted(more)
-        ),
-    };
-    edited.into_iter().chain([kept]).collect::<Vec<_>>().join("; ")
 }
 
 impl Fault {
@@ -357,7 +382,29 @@ mod tests {
     fn file(outcome: FileUndone, lacking: &[&str]) -> String {
         let lacking = lacking.iter().map(|name| (*name).to_owned()).collect();
         let (label, path) = ("codex/user".to_owned(), "/nowhere/config.toml".into());
-        UndoneFile { label, path, outcome, lacking }.sentence()
+        let live = Vec::new();
+        UndoneFile { label, path, outcome, lacking, live }.sentence()
+    }
+
+    #[test]
+    fn an_entry_that_still_starts_narthex_has_a_remedy() {
+        let names = |names: &[&str]| -> Vec<String> {
+            names.iter().map(|name| (*name).to_owned()).collect()
+        };
+        let of = |kept: &[&str], live: &[&str]| {
+            let outcome = FileUndone::TakenOut { kept: names(kept), edited: Vec::new() };
+            let (label, path) = ("codex/user".to_owned(), "/nowhere/config.toml".into());
+            UndoneFile { label, path, outcome, lacking: Vec::new(), live: names(live) }.words()
+        };
+        let changed = "was changed by others since the set-up: ";
+        let live = "its entry `narthex` still starts narthex, and stays, since others have written \
+                    in it: remove `narthex` from /nowhere/config.toml by hand; ";
+        let rest = "the rest that narthex did there is taken back";
+        assert_eq!(of(&["narthex"], &["narthex"]), format!("{changed}{live}{rest}"));
+        assert_eq!(
+            of(&["a", "narthex"], &["narthex"]),
+            format!("{changed}{live}its entry `a` is another one now and stays, and {rest}")
+        );
     }
 
     #[test]
