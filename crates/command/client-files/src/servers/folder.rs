@@ -67,6 +67,13 @@ impl FoundServer {
                 headers.values_mut().for_each(|text| change(text, |text| filled(text, folder)));
             }
         }
+        // A text with the folder in it is shown with the folder.
+        let changed: Vec<_> = {
+            let texts = self.texts().into_iter().zip(server.texts());
+            let changed = texts.filter(|((_, before), (_, now))| before != now);
+            changed.map(|((place, _), _)| place).collect()
+        };
+        server.spelled.retain(|place, _| !changed.contains(place));
         Ok(server)
     }
 

@@ -78,7 +78,8 @@ pub struct FoundServer {
     pub is_disabled: bool,
     /// The placeholders of all texts.
     pub placeholders: BTreeSet<Placeholder>,
-    /// Placeholders in narthex's notation, each as the file spells it where that differs.
+    /// The texts that tell what starts, by their places, as the file has them where that differs
+    /// from narthex's notation. Secrets are not among them.
     pub spelled: BTreeMap<String, String>,
     /// Facts that narthex does not keep.
     pub left_out: Vec<LeftOut>,
@@ -166,21 +167,26 @@ impl FoundServer {
     /// are hidden.
     #[must_use]
     pub fn starts(&self) -> String {
-        let starts = self.starts_in_own_notation();
-        let spelled = self.spelled.iter();
-        spelled.fold(starts, |text, (own, written)| text.replace(own, written))
-    }
-
-    fn starts_in_own_notation(&self) -> String {
         match &self.target {
             Target::Stdio { command, args, .. } => {
-                let words = std::iter::once(command).chain(args);
-                words.map(|word| quoted(word.shown())).collect::<Vec<_>>().join(" ")
+                let args = args.iter().enumerate();
+                let args = args.map(|(index, arg)| (format!("args[{index}]"), arg));
+                let words = std::iter::once(("command".to_owned(), command)).chain(args);
+                let words = words.map(|(place, word)| quoted(self.as_written(&place, word)));
+                words.collect::<Vec<_>>().join(" ")
             }
             Target::Remote { url, .. } => match url {
-                Text::Plain(url) => url.clone(),
+                Text::Plain(_) => self.as_written("url", url).to_owned(),
                 Text::Secret(url) => secrets::without_secrets(url.expose()),
             },
+        }
+    }
+
+    /// A text at a place as the file has it; a secret is hidden.
+    fn as_written<'s>(&'s self, place: &str, text: &'s Text) -> &'s str {
+        match (text, self.spelled.get(place)) {
+            (Text::Plain(_), Some(written)) => written,
+            (Text::Plain(_) | Text::Secret(_), _) => text.shown(),
         }
     }
 

@@ -3,8 +3,6 @@
 //! A text is read once, from left to right. A placeholder whose value only the client knows makes
 //! the text unusable, and the reason names it.
 
-use std::collections::BTreeMap;
-
 use narthex_model::written::is_variable_name;
 
 /// A value that a text leaves open.
@@ -65,8 +63,6 @@ pub(super) struct Rewritten {
     pub(super) placeholders: Vec<Placeholder>,
     /// Placeholders of other clients, which are text.
     pub(super) unfilled: Vec<String>,
-    /// Placeholders in narthex's notation, each with the spelling of the file where it differs.
-    pub(super) spelled: BTreeMap<String, String>,
     /// The part since the last placeholder.
     open: String,
 }
@@ -89,16 +85,7 @@ pub(super) fn rewrite(text: &str, notation: Notation) -> Result<Rewritten, Strin
         out.open.push_str(before);
         match notation.token(from)? {
             Some((token, length)) => {
-                // A default may be a secret.
-                let is_shown = match &token {
-                    Token::Variable { default, .. } => default.is_none(),
-                    Token::Asked(_) | Token::Folder | Token::Home => true,
-                    Token::Separator => false,
-                };
                 out.push(token)?;
-                if is_shown {
-                    out.spell(&from[..length]);
-                }
                 rest = &from[length..];
             }
             None => {
@@ -162,14 +149,6 @@ impl Rewritten {
         self.text.push('$');
         self.text.push_str(written);
         self.unfilled.push(written.to_owned());
-    }
-
-    /// Notes the spelling of the placeholder at the end of the text.
-    fn spell(&mut self, written: &str) {
-        let own = self.text.rfind("${").map(|at| &self.text[at..]);
-        if let Some(own) = own.filter(|own| *own != written) {
-            self.spelled.entry(own.to_owned()).or_insert_with(|| written.to_owned());
-        }
     }
 
     fn push(&mut self, token: Token) -> Result<(), String> {

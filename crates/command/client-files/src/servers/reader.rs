@@ -99,8 +99,8 @@ impl Reader {
 
     fn stdio(&mut self) -> Result<Target, String> {
         let field = self.dialect.command;
-        let command = self.rest.remove(field).ok_or("it has no program")?;
-        let command = self.text(field, "", &command)?;
+        let written = self.rest.remove(field).ok_or("it has no program")?;
+        let command = self.text(field, "", &written)?;
         if command.expose().is_empty() {
             return Err("it has no program".to_owned());
         }
@@ -109,6 +109,7 @@ impl Reader {
             true => command,
             false => Text::Plain(command.expose().to_owned()),
         };
+        self.spell("command", &command, &written);
         let args = self.args(command.expose())?;
         let mut env = self.texts(self.dialect.env)?;
         self.passed_on(&mut env)?;
@@ -123,8 +124,9 @@ impl Reader {
         let urls = self.dialect.urls.iter();
         let found = urls.map(|(field, _)| *field).find(|field| self.has(field));
         let field = found.ok_or("it has no address")?;
-        let url = self.rest.remove(field).unwrap_or_default();
-        let url = self.text(field, "", &url)?;
+        let written = self.rest.remove(field).unwrap_or_default();
+        let url = self.text(field, "", &written)?;
+        self.spell("url", &url, &written);
         let lower = url.expose().to_ascii_lowercase();
         if !["http://", "https://", "${env:"].iter().any(|begin| lower.starts_with(begin)) {
             return Err("its address begins with neither `http://` nor `https://`".to_owned());
@@ -149,7 +151,11 @@ impl Reader {
         let literals: Vec<_> = all.iter().map(|one| one.literals.clone()).collect();
         let secret = secrets::secret_args(command, &literals);
         let texts = all.into_iter().zip(secret);
-        Ok(texts.map(|(one, is_secret)| Text::new(one.text, is_secret)).collect())
+        let texts: Vec<_> = texts.map(|(one, is_secret)| Text::new(one.text, is_secret)).collect();
+        for (index, (text, written)) in texts.iter().zip(&words).enumerate() {
+            self.spell(&format!("args[{index}]"), text, written);
+        }
+        Ok(texts)
     }
 
     fn headers(&mut self) -> Result<Texts, String> {
@@ -238,13 +244,20 @@ impl Reader {
         let rewritten = rewrite(text, self.dialect.notation);
         let rewritten = rewritten.map_err(|reason| format!("`{place}`: {reason}"))?;
         self.placeholders.extend(rewritten.placeholders.iter().cloned());
-        self.spelled.extend(rewritten.spelled.clone());
         let unfilled = rewritten
             .unfilled
             .iter()
             .map(|text| Placeholder::Unfilled { place: place.to_owned(), text: shown(text) });
         self.placeholders.extend(unfilled);
         Ok(rewritten)
+    }
+
+    /// Notes a text as the file has it, if it may be shown and differs.
+    fn spell(&mut self, place: &str, text: &Text, written: &Value) {
+        let written = plain(written).filter(|written| text.expose() != written.as_str());
+        if let Some(written) = written.filter(|_| !text.is_secret()) {
+            self.spelled.insert(place.to_owned(), written);
+        }
     }
 
     /// A time in milliseconds, within narthex's limits.

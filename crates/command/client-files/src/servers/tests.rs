@@ -229,6 +229,21 @@ fn a_start_is_shown_word_by_word_without_secrets() {
         let starts = server(Shape::Cursor, &json!({ "command": "x", "args": args })).starts();
         assert_eq!(starts, format!("x {folder}/x ${{userHome}} ${{env:A}}"));
     }
+    // Each word is that of the file, also where two spellings mean the same, and is told apart.
+    let args = ["${workspaceFolder}/a", "${workspaceRoot}/b", "${env:HOME}/c", "${userHome}/d e"];
+    let found = server(Shape::Cursor, &json!({ "command": "x", "args": args }));
+    let [one, two, three, _] = args;
+    assert_eq!(found.starts(), format!(r#"x {one} {two} {three} "${{userHome}}/d e""#));
+    // With the folder filled in, its path is shown.
+    let found = found.in_folder(std::path::Path::new("/srv/p")).unwrap();
+    let expected = format!(r#"x /srv/p/a /srv/p/b {three} "${{userHome}}/d e""#);
+    assert_eq!(found.starts(), expected);
+    let entry = json!({ "command": "x", "args": ["--key", "${env:HOME}k1", "${userHome}"] });
+    let found = server(Shape::Cursor, &entry);
+    assert!(!format!("{:?}", found.spelled).contains("k1"), "{found:?}");
+    let entry = json!({ "url": "${env:HOST}/${workspaceFolder}" });
+    let expected = "${env:HOST}/${workspaceFolder}";
+    assert_eq!(server(Shape::Cursor, &entry).starts(), expected);
     let entry = json!({ "url": "https://a.example/mcp?token=k1" });
     assert_eq!(server(Shape::Cursor, &entry).starts(), "https://a.example/[hidden]");
     // A `\` ends the host, so the text after it is a path.
