@@ -51,6 +51,12 @@ pub(super) enum What {
     Removed {
         value: Value,
         raw: String,
+        /// The name of the member behind it.
+        #[serde(default)]
+        next: Option<String>,
+        /// True for a last member of JSON with a comma behind it.
+        #[serde(default)]
+        has_last_comma: bool,
     },
     Replaced {
         old: Value,

@@ -116,11 +116,23 @@ impl Document {
         let found = self.find(parent, name)?;
         let value = found.node.shape();
         let removal = self.removal(parent, &found)?;
+        let (next, has_last_comma) = self.behind(parent, found.index);
         let mut expected = self.shape();
         expect::remove(&mut expected, parent, name);
         let splices = self.take(parent, name, removal.ways, expected)?;
-        let what = What::Removed { value, raw: removal.raw };
+        let what = What::Removed { value, raw: removal.raw, next, has_last_comma };
         Ok(self.change_of(parent, name, what, &splices))
+    }
+
+    /// The name of the member behind one, and true for a last one of JSON with a comma behind it.
+    fn behind(&self, parent: &Parent, index: usize) -> (Option<String>, bool) {
+        let Ok(Some(container)) = self.container(parent) else { return (None, false) };
+        let spans = container.item_spans();
+        let items = parent.items(container);
+        let next = items.get(index + 1).and_then(|(name, _)| name.map(str::to_owned));
+        let is_last = self.format.is_json() && index + 1 == spans.len();
+        let source = Source::new(&self.text, &self.parsed);
+        (next, is_last && source.comma_after(spans[index].end).is_some())
     }
 
     /// Replaces the value of an entry, and leaves its place. An entry of a list keeps its name.
@@ -188,7 +200,7 @@ impl Document {
 
     /// Takes the first of several new texts whose tree is the expected one, and that keeps the
     /// comments outside of the deleted parts.
-    fn take(
+    pub(super) fn take(
         &mut self,
         parent: &Parent,
         name: &str,

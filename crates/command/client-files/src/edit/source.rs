@@ -32,6 +32,20 @@ impl<'a> Source<'a> {
         Self { text, parsed, newline: text::newline(text) }
     }
 
+    /// The comma of JSON that follows a value, after spaces and comments.
+    pub(super) fn comma_after(&self, end: usize) -> Option<usize> {
+        let mut at = end;
+        loop {
+            let rest = &self.text[at..];
+            at += rest.len() - rest.trim_start().len();
+            match self.comments_in(at..self.text.len()).next() {
+                Some(comment) if comment.start == at => at = comment.end,
+                Some(_) | None => break,
+            }
+        }
+        self.text[at..].starts_with(',').then_some(at)
+    }
+
     /// Comments that lie in a range.
     pub(super) fn comments_in(
         &self,

@@ -1,5 +1,7 @@
 //! Undoing of edits, also after other edits of the file.
 
+use std::ops::Range;
+
 use serde_json::Value;
 
 use super::change::{Change, Entry, What};
@@ -7,7 +9,9 @@ use super::document::Document;
 use super::error::EditError;
 use super::expect;
 use super::fault::Fault;
+use super::format::Format;
 use super::parent::Parent;
+use super::source::Source;
 use super::text;
 use super::tree::walk;
 
@@ -92,9 +96,16 @@ impl Document {
             What::Inserted { created, is_new_root, .. } => {
                 return self.take_back(change, *created, *is_new_root);
             }
-            What::Removed { value, raw } => {
+            What::Removed { .. } if self.put_before_next(change) => {}
+            What::Removed { value, raw, has_last_comma, .. } => {
+                // Others may have written a text that has no such commas anew.
+                let has_comma =
+                    *has_last_comma && Self::parse(Format::Json, self.text.as_bytes()).is_err();
                 if self.insert_with(parent, name, value, Some(raw)).is_err() {
                     self.insert(parent, name, value)?;
+                }
+                if has_comma {
+                    self.add_comma(parent, name);
                 }
             }
             What::Replaced { old, .. } => {
@@ -102,6 +113,58 @@ impl Document {
             }
         }
         Ok(Undone::Done)
+    }
+
+    /// Puts a removed member of JSON back before the one that was behind it. False, and nothing is
+    /// changed, if that one is gone, or has a comment of its own.
+    fn put_before_next(&mut self, change: &Change) -> bool {
+        let (parent, name) = (&change.entry.parent, change.entry.name.as_str());
+        let What::Removed { value, raw, next: Some(next), .. } = &change.what else {
+            return false;
+        };
+        let container = self.container(parent).ok().flatten();
+        let container = container.filter(|_| self.format.is_json() && !parent.is_list());
+        let Some(container) = container else { return false };
+        let Some(&at) = parent.find(container, next).first() else { return false };
+        let (spans, source) = (container.item_spans(), Source::new(&self.text, &self.parsed));
+        let start = spans[at].start;
+        let from = at.checked_sub(1).map_or(container.span.start, |before| spans[before].end);
+        let line = text::line_start(&self.text, start);
+        let is_own =
+            |one: &Range<usize>| text::starts_line(&self.text, one.start) || line <= one.start;
+        if source.comments_in(from..start).any(is_own) {
+            return false;
+        }
+        let gap = if text::starts_line(&self.text, start) {
+            format!("{}{}", source.newline, text::line_indent(&self.text, start))
+        } else if self.text[..start].ends_with(char::is_whitespace) {
+            " ".to_owned()
+        } else {
+            String::new()
+        };
+        let splice = text::Splice::insert(start, format!("{raw},{gap}"));
+        let mut expected = self.shape();
+        expect::insert(&mut expected, parent.path(), Some(name), value);
+        self.take(parent, name, vec![vec![splice]], expected).is_ok()
+    }
+
+    /// Gives a last member the comma behind it that it had.
+    fn add_comma(&mut self, parent: &Parent, name: &str) {
+        let (Ok(found), Ok(Some(container))) = (self.find(parent, name), self.container(parent))
+        else {
+            return;
+        };
+        let spans = container.item_spans();
+        let end = spans[found.index].end;
+        let source = Source::new(&self.text, &self.parsed);
+        if found.index + 1 < spans.len() || source.comma_after(end).is_some() {
+            return;
+        }
+        if let Some(text) = text::apply(&self.text, &[text::Splice::insert(end, ",")])
+            && let Ok(parsed) = self.format.parse(&text)
+        {
+            *self = Self { text, parsed, ..*self };
+        }
     }
 
     /// Takes the text with the splices undone at their new places, if it differs in the entry

@@ -274,17 +274,7 @@ impl<'a> Editor<'a> {
         if is_made && is_one_line { close } else { to }
     }
 
-    /// The comma that follows a value, after spaces and comments.
     fn comma_after(&self, end: usize) -> Option<usize> {
-        let mut at = end;
-        loop {
-            let rest = &self.text[at..];
-            at += rest.len() - rest.trim_start().len();
-            match self.source.comments_in(at..self.text.len()).next() {
-                Some(comment) if comment.start == at => at = comment.end,
-                Some(_) | None => break,
-            }
-        }
-        self.text[at..].starts_with(',').then_some(at)
+        self.source.comma_after(end)
     }
 }

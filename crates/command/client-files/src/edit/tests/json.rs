@@ -243,8 +243,47 @@ fn a_removal_is_undone_around_others() {
     assert_eq!(text_of(&document), before.replace("// end", "// the end of all of this"));
     let mut document = read(Format::Jsonc, "{\n  \"c\": 4\n}\n");
     assert_eq!(document.undo(&change).unwrap(), Undone::Done);
-    assert_eq!(text_of(&document), "{\n  \"c\": 4,\n  \"n\": [1, /* in */ 2]\n}\n");
+    assert_eq!(text_of(&document), "{\n  \"n\": [1, /* in */ 2],\n  \"c\": 4\n}\n");
     assert_eq!(document.undo(&change).unwrap(), Undone::Already);
+    // Without the one behind it, it is the last one. A comment keeps its member.
+    for (now, back) in [
+        ("{\n  \"d\": 4\n}\n", "{\n  \"d\": 4,\n  \"n\": [1, /* in */ 2]\n}\n"),
+        ("{\n  // c\n  \"c\": 4\n}\n", "{\n  // c\n  \"c\": 4,\n  \"n\": [1, /* in */ 2]\n}\n"),
+        ("{\"d\":4,\"c\":4}", "{\"d\":4,\"n\": [1, /* in */ 2],\"c\":4}"),
+    ] {
+        let mut document = read(Format::Jsonc, now);
+        assert_eq!(document.undo(&change).unwrap(), Undone::Done);
+        assert_eq!(text_of(&document), back);
+    }
     let mut document = read(Format::Jsonc, "{ \"n\": 7 }");
     assert_eq!(document.undo(&change).unwrap(), Undone::Changed);
+}
+
+/// A last member gets the comma back that its owner has put behind it, and the members their order.
+#[test]
+fn a_trailing_comma_comes_back_beside_edits_of_others() {
+    let parent = Parent::map(["s"]);
+    let before = "{\n  \"s\": {\n    \"x\": 1,\n    \"y\": 2,\n  },\n}\n";
+    let mut document = read(Format::Jsonc, before);
+    let first = document.remove(&parent, "x").unwrap();
+    let second = document.remove(&parent, "y").unwrap();
+    let inserted = document.insert(&parent, "narthex", &json!(3)).unwrap();
+    // Another program has written the file anew, with members of its own around.
+    let now = "{\n  \"a\": 0,\n  \"s\": {\n    \"narthex\": 3\n  },\n  \"b\": 0,\n}\n";
+    let undone = |now: &str| {
+        let mut document = read(Format::Jsonc, now);
+        for change in [&inserted, &second, &first] {
+            assert_eq!(document.undo(change).unwrap(), Undone::Done);
+        }
+        document
+    };
+    let document = undone(now);
+    let value = read(Format::Jsonc, &text_of(&document)).value(&["s"]).unwrap();
+    assert_eq!(value, Some(json!({ "x": 1, "y": 2 })));
+    let text = text_of(&document);
+    let (x, y) = (text.find("\"x\": 1,").unwrap(), text.find("\"y\": 2,").unwrap());
+    assert!(x < y, "{text}");
+    // A text without such commas gets none.
+    let strict = text_of(&undone(&now.replace("0,\n}", "0\n}")));
+    assert!(serde_json::from_str::<serde_json::Value>(&strict).is_ok(), "{strict}");
 }
