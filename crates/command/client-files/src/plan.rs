@@ -242,8 +242,8 @@ fn is_entry(server: &FoundServer, entry: &Value) -> bool {
     is_written(server.entry().expose(), entry)
 }
 
-/// True if the configuration has this server, with names of secrets in place of any of their values;
-/// being disabled does not count.
+/// True if the configuration has this server, with names of secrets in place of any of their
+/// values; being disabled does not count.
 fn is_entry_naming(server: &FoundServer, entry: &Value) -> bool {
     let texts = &entry[field_of_secrets(server)];
     let names = server.nameable_secrets().into_iter().filter_map(|secret| {

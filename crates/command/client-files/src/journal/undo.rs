@@ -92,8 +92,8 @@ impl FileUndone {
 
 impl Journal {
     /// Undoes a written file. The step stays recorded: call [`Journal::forget_last`] next. A file
-    /// that the step made is removed once it has nothing in it but the step's own entries. Before an
-    /// entry goes that others have edited, the file is copied: that copy outlives the undo.
+    /// that the step made is removed once it has nothing in it but the step's own entries. Before
+    /// an entry goes that others have edited, the file is copied: that copy outlives the undo.
     ///
     /// # Errors
     /// When the file cannot be read, copied or written, or is no text of its format any more. It is
