@@ -8,7 +8,7 @@ use narthex_model::{
 };
 use serde_json::{Value, json};
 
-use super::schema::{Argument, InputSchema};
+use super::schema::{Argument, Example, InputSchema, literal};
 use crate::{arguments, output::harmless, peer::Tool};
 
 /// A tool as `narthex tools ALIAS TOOL` shows it.
@@ -16,29 +16,27 @@ use crate::{arguments, output::harmless, peer::Tool};
 pub(super) struct Shown<'t> {
     alias: &'t Alias,
     tool: &'t Tool,
+    config: Option<&'t Path>,
     arguments: Vec<Argument>,
+    /// True if the schema takes arguments that it does not name.
+    is_open: bool,
     /// A call with a value for each required argument.
     pub(super) example: CommandLine,
+    /// False if a value of the example may not fit.
+    is_fitting: bool,
 }
 
 impl<'t> Shown<'t> {
     /// `config` is the file of the server, if it runs in this process.
-    pub(super) fn new(alias: &'t Alias, tool: &'t Tool, config: Option<&Path>) -> Self {
+    pub(super) fn new(alias: &'t Alias, tool: &'t Tool, config: Option<&'t Path>) -> Self {
         let schema = InputSchema::new(tool.input_schema());
+        let Example { values, is_fitting } = schema.example();
+        let given = arguments::words(&values, tool.input_schema());
         // The tool follows, so the words here are no whole command.
         let start = "call {}";
-        let call = narthex(start, &[alias]);
-        let call = match config {
-            Some(file) => call.option("--config", file.display()),
-            None => call,
-        };
-        let given = arguments::words(&schema.example(), tool.input_schema());
-        let words = std::iter::once(tool.name.clone()).chain(given);
-        let example = match tool.name.starts_with('-') {
-            true => call.passing_on(words),
-            false => call.words(words),
-        };
-        Self { alias, tool, arguments: schema.arguments(), example }
+        let example = about_tool(narthex(start, &[alias]), tool, config, given);
+        let (arguments, is_open) = (schema.arguments(), schema.is_open());
+        Self { alias, tool, config, arguments, is_open, example, is_fitting }
     }
 
     pub(super) fn json(&self) -> Value {
@@ -47,6 +45,7 @@ impl<'t> Shown<'t> {
             "tool": self.tool.definition,
             "arguments": self.arguments,
             "example": self.example.to_string(),
+            "is_example_fitting": self.is_fitting,
         })
     }
 
@@ -55,22 +54,57 @@ impl<'t> Shown<'t> {
     pub(super) fn page(&self) -> String {
         let mut lines = vec![format!("{} {}", self.alias, harmless(&self.tool.name))];
         lines.extend(indented(self.tool.description(), "  "));
-        let is_without = self.arguments.is_empty();
-        let title = if is_without { "The tool has no arguments." } else { "Arguments:" };
-        lines.extend([String::new(), title.to_owned()]);
+        lines.extend([String::new(), harmless(&self.title())]);
         for one in &self.arguments {
             lines.push(format!("  {}  {}", harmless(&one.name), harmless(&about(one))));
             lines.extend(indented(&one.description, "      "));
         }
-        lines.extend([String::new(), "Example:".to_owned(), format!("  {}", self.example)]);
+        let title = match self.is_fitting {
+            true => "Example:",
+            false => "Example, of which a value is shortened or may not fit:",
+        };
+        lines.extend([String::new(), title.to_owned(), format!("  {}", self.example)]);
         lines.join("\n")
+    }
+
+    /// The line above the arguments, or in place of them.
+    fn title(&self) -> String {
+        match (self.arguments.is_empty(), self.is_open) {
+            (false, _) => "Arguments:".to_owned(),
+            (true, false) => "The tool has no arguments.".to_owned(),
+            (true, true) => {
+                // The tool follows, so the words here are no whole command.
+                let start = "tools --json {}";
+                let whole = narthex(start, &[self.alias]);
+                let whole = about_tool(whole, self.tool, self.config, Vec::new());
+                format!("The tool names no arguments; `{whole}` prints its schema.")
+            }
+        }
+    }
+}
+
+/// A command about one tool of a server, with the words behind it.
+fn about_tool(
+    command: CommandLine,
+    tool: &Tool,
+    config: Option<&Path>,
+    given: Vec<String>,
+) -> CommandLine {
+    let command = match config {
+        Some(file) => command.option("--config", file.display()),
+        None => command,
+    };
+    let words = std::iter::once(tool.name.clone()).chain(given);
+    match tool.name.starts_with('-') {
+        true => command.passing_on(words),
+        false => command.words(words),
     }
 }
 
 /// The type, if the argument is required, and its default.
 fn about(argument: &Argument) -> String {
     let is_required = if argument.is_required { "required" } else { "optional" };
-    let default = argument.default.as_ref().map(|value| format!(", default {value}"));
+    let default = argument.default.as_ref().map(|value| format!(", default {}", literal(value)));
     format!("{}, {is_required}{}", argument.kind, default.unwrap_or_default())
 }
 
@@ -109,6 +143,48 @@ mod tests {
         assert_eq!(page(&definition, "git_log"), expected);
         let bare = "git now\n\nThe tool has no arguments.\n\nExample:\n  narthex call git now";
         assert_eq!(page(&json!({}), "now"), bare);
+    }
+
+    /// A schema can take arguments that it does not name, and ask for values that no example has.
+    #[test]
+    fn a_page_does_not_say_more_than_the_schema() {
+        let named = |schema: Value| page(&json!({ "inputSchema": schema }), "now");
+        let one = json!({ "properties": { "a": { "type": "boolean" } }, "required": ["a"] });
+        let bare = "git now\n\nThe tool has no arguments.\n\nExample:\n  narthex call git now";
+        for schema in [
+            json!({ "type": "object" }),
+            json!({ "type": "object", "properties": {}, "additionalProperties": false }),
+            json!({ "allOf": [{ "type": "object" }] }),
+        ] {
+            assert_eq!(named(schema.clone()), bare, "{schema}");
+        }
+        let open = "git now\n\nThe tool names no arguments; `narthex tools --json git now` prints \
+                    its schema.\n\nExample:\n  narthex call git now";
+        for schema in [
+            json!({ "anyOf": [one] }),
+            json!({ "additionalProperties": { "type": "string" } }),
+            json!({ "$ref": "https://example.com/schema" }),
+        ] {
+            assert_eq!(named(schema.clone()), open, "{schema}");
+        }
+        let known = "git now\n\nArguments:\n  a  boolean, required\n\nExample:\n  \
+                     narthex call git now a=true";
+        for schema in [
+            json!({ "allOf": [{ "required": ["a"] }, one] }),
+            json!({
+                "$ref": "#/$defs/next",
+                "$defs": { "next": { "$ref": "#/$defs/one%20x" }, "one x": one },
+            }),
+        ] {
+            assert_eq!(named(schema.clone()), known, "{schema}");
+        }
+        let bare = "git now\n\nArguments:\n  a  any, required\n\nExample:\n  \
+                    narthex call git now a=text";
+        assert_eq!(named(json!({ "required": ["a"] })), bare);
+        let pattern = json!({ "properties": { "a": { "pattern": "^[0-9]$" } }, "required": ["a"] });
+        let unfit = "\n\nExample, of which a value is shortened or may not fit:\n  \
+                     narthex call git now a=text";
+        assert!(named(pattern).ends_with(unfit));
     }
 
     /// S22: a server's texts are no lines of narthex, and its names are no flags or shell code.
