@@ -3,7 +3,10 @@
 use fs_err as fs;
 use serde_json::{Map, Value};
 
-use crate::Failure;
+use crate::{
+    Failure,
+    terminal::{inert_json, is_harmful},
+};
 
 /// Reads the words after the tool's name. `schema` is the tool's input schema, if it is known.
 pub fn parse(words: &[String], schema: Option<&Value>) -> Result<Map<String, Value>, Failure> {
@@ -28,25 +31,36 @@ pub fn need_schema(words: &[String]) -> bool {
 }
 
 /// The words that [`parse`] reads as these arguments: `key=value` where it suffices, or else
-/// `key:=JSON`. One JSON object if a key has characters with a meaning.
+/// `key:=JSON`. One JSON object if a key has characters with a meaning. Characters that a terminal
+/// does not show are escaped, so that the words can be copied from one.
 pub fn words(arguments: &Map<String, Value>, schema: Option<&Value>) -> Vec<String> {
     let is_plain = |key: &String| {
         let starts_well = key.starts_with(|c: char| c.is_alphanumeric() || c == '_');
-        starts_well && !key.contains('=') && !key.ends_with(':')
+        starts_well && !key.contains('=') && !key.ends_with(':') && !key.contains(is_escaped)
     };
     if !arguments.keys().all(is_plain) {
-        return vec![Value::Object(arguments.clone()).to_string()];
+        return vec![escaped(&Value::Object(arguments.clone()))];
     }
     let property = |key: &str| schema.and_then(|schema| schema.get("properties")?.get(key));
     let word = |(key, value): (&String, &Value)| {
         let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        let is_plain = !text.starts_with('@') && !text.contains(char::is_control);
+        let is_plain = !text.starts_with('@') && !text.contains(is_escaped);
         match is_plain && plain(&text, property(key).is_some_and(wants_text)) == *value {
             true => format!("{key}={text}"),
-            false => format!("{key}:={value}"),
+            false => format!("{key}:={}", escaped(value)),
         }
     };
     arguments.iter().map(word).collect()
+}
+
+/// True for a character that a printed command cannot have.
+fn is_escaped(c: char) -> bool {
+    c.is_control() || is_harmful(c)
+}
+
+/// The value as JSON without such characters.
+fn escaped(value: &Value) -> String {
+    inert_json(&value.to_string()).into_owned()
 }
 
 fn parse_by(
@@ -199,6 +213,10 @@ mod tests {
             (json!({"x": [{"a": 1}]}), &["x=[{\"a\":1}]"]),
             (json!({"zip": "@home"}), &["zip:=\"@home\""]),
             (json!({"zip": "a\nb"}), &["zip:=\"a\\nb\""]),
+            (json!({"zip": "a\u{202e}b"}), &["zip:=\"a\\u202eb\""]),
+            (json!({"zip": "\u{7f}\u{9b}"}), &["zip:=\"\\u007f\\u009b\""]),
+            (json!({"x": ["\u{2066}"]}), &["x:=[\"\\u2066\"]"]),
+            (json!({"a\u{200f}": 1}), &["{\"a\\u200f\":1}"]),
             (json!({"a=b": 1}), &["{\"a=b\":1}"]),
             (json!({"--config": 1}), &["{\"--config\":1}"]),
             (json!({}), &[]),

@@ -3,7 +3,12 @@
 mod one;
 mod schema;
 
-use std::{path::Path, process::ExitCode, time::Duration};
+use std::{
+    io::{IsTerminal as _, stdout},
+    path::Path,
+    process::ExitCode,
+    time::Duration,
+};
 
 use narthex_client::cli::ToolsArgs;
 use narthex_model::{Alias, ErrorKind, ServerState};
@@ -118,7 +123,9 @@ fn show(all: &[Listed], args: &ToolsArgs, context: &Context) -> Result<ExitCode,
     if context.format.is_quiet() {
         let names = all.iter().flat_map(|one| one.tools.iter().map(|tool| (&one.row.alias, tool)));
         for (alias, tool) in names {
-            output::line(&output::harmless(&format!("{alias} {}", tool.name)))?;
+            // A line break would begin another name.
+            let name = tool.name.replace(['\n', '\r'], "\u{fffd}");
+            output::line(&format!("{alias} {name}"))?;
         }
         return Ok(ExitCode::SUCCESS);
     }
@@ -134,7 +141,11 @@ fn show(all: &[Listed], args: &ToolsArgs, context: &Context) -> Result<ExitCode,
 fn show_one(shown: &Shown<'_>, context: &Context) -> Result<ExitCode, Failure> {
     match context.format {
         Format::Json => output::done(&shown.json())?,
-        Format::Quiet => output::line(&output::harmless(&shown.example.to_string()))?,
+        // A program gets the command as it is.
+        Format::Quiet if stdout().is_terminal() => {
+            output::line(&output::harmless(&shown.example.to_string()))?;
+        }
+        Format::Quiet => output::line(&shown.example.to_string())?,
         Format::Text => output::line(&shown.page())?,
     }
     Ok(ExitCode::SUCCESS)

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use narthex_client::terminal::is_harmful;
 use narthex_model::{
     Alias,
     command::{CommandLine, narthex},
@@ -34,7 +35,8 @@ impl<'t> Shown<'t> {
         let given = arguments::words(&values, tool.input_schema());
         // The tool follows, so the words here are no whole command.
         let start = "call {}";
-        let example = about_tool(narthex(start, &[alias]), tool, config, given);
+        let words = std::iter::once(tool.name.clone()).chain(given).collect();
+        let example = with_words(narthex(start, &[alias]), config, words);
         let (arguments, is_open) = (schema.arguments(), schema.is_open());
         Self { alias, tool, config, arguments, is_open, example, is_fitting }
     }
@@ -59,12 +61,28 @@ impl<'t> Shown<'t> {
             lines.push(format!("  {}  {}", harmless(&one.name), harmless(&about(one))));
             lines.extend(indented(&one.description, "      "));
         }
+        lines.push(String::new());
+        lines.extend(self.call());
+        lines.join("\n")
+    }
+
+    /// The call to paste, below its title.
+    fn call(&self) -> Vec<String> {
+        if !self.is_typed() {
+            let text = "No command can be pasted for it: its name has characters that a terminal \
+                        does not show.";
+            return vec![text.to_owned()];
+        }
         let title = match self.is_fitting {
             true => "Example:",
             false => "Example, of which a value is shortened or may not fit:",
         };
-        lines.extend([String::new(), title.to_owned(), format!("  {}", self.example)]);
-        lines.join("\n")
+        vec![title.to_owned(), format!("  {}", harmless(&self.example.to_string()))]
+    }
+
+    /// True if a person can type the name of the tool, or paste it from a terminal.
+    fn is_typed(&self) -> bool {
+        !self.tool.name.contains(|c: char| c.is_control() || is_harmful(c))
     }
 
     /// The line above the arguments, or in place of them.
@@ -75,27 +93,22 @@ impl<'t> Shown<'t> {
             (true, true) => {
                 // The tool follows, so the words here are no whole command.
                 let start = "tools --json {}";
-                let whole = narthex(start, &[self.alias]);
-                let whole = about_tool(whole, self.tool, self.config, Vec::new());
+                let words = self.is_typed().then(|| self.tool.name.clone());
+                let words = words.into_iter().collect();
+                let whole = with_words(narthex(start, &[self.alias]), self.config, words);
                 format!("The tool names no arguments; `{whole}` prints its schema.")
             }
         }
     }
 }
 
-/// A command about one tool of a server, with the words behind it.
-fn about_tool(
-    command: CommandLine,
-    tool: &Tool,
-    config: Option<&Path>,
-    given: Vec<String>,
-) -> CommandLine {
+/// A command about a server of this file, with the words behind it.
+fn with_words(command: CommandLine, config: Option<&Path>, words: Vec<String>) -> CommandLine {
     let command = match config {
         Some(file) => command.option("--config", file.display()),
         None => command,
     };
-    let words = std::iter::once(tool.name.clone()).chain(given);
-    match tool.name.starts_with('-') {
+    match words.first().is_some_and(|first| first.starts_with('-')) {
         true => command.passing_on(words),
         false => command.words(words),
     }
@@ -201,5 +214,23 @@ mod tests {
         let page = page(&definition, "--config");
         assert!(page.contains("\n  Example:\n    \u{fffd}[2Kreboot\n"), "{page}");
         assert!(page.ends_with("narthex call git -- --config 'a=$(reboot)'"), "{page}");
+    }
+
+    /// A printed call has no character that a terminal changes, or there is none to paste.
+    #[test]
+    fn a_call_can_be_pasted_from_a_terminal() {
+        let schema = json!({
+            "properties": { "a": { "type": "string", "default": "x\u{202e}y" } },
+            "required": ["a"],
+        });
+        let definition = json!({ "inputSchema": schema });
+        let typed = page(&definition, "now");
+        assert!(typed.ends_with("\n  narthex call git now 'a:=\"x\\u202ey\"'"), "{typed}");
+        for name in ["no\u{202e}w", "no\nw"] {
+            let untyped = page(&definition, name);
+            let end = "\n\nNo command can be pasted for it: its name has characters that a \
+                       terminal does not show.";
+            assert!(untyped.ends_with(end), "{untyped}");
+        }
     }
 }
