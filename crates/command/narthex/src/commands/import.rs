@@ -9,19 +9,21 @@ pub(super) mod check;
 pub(super) mod shown;
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
     process::ExitCode,
 };
 
 use narthex_client::{
+    DaemonOptions,
     cli::ImportServersArgs,
     commands::typed::is_agreed,
+    daemon_client::{DaemonClient, workspace_path},
     environment::{home, variable},
 };
 use narthex_client_files::{
-    clients::{Machine, System, ids},
+    clients::{Client, Machine, System, ids},
     edit::{Document, Format, Parent},
     file,
     inventory::{FoundFile, look, look_by_folder},
@@ -36,7 +38,7 @@ use narthex_registry::layers::SettingsFile;
 use serde_json::Value;
 
 use self::{
-    adding::{Adding, free_name},
+    adding::{Taken, Way, free_name},
     advice::Advice,
     by_folder::Stays,
 };
@@ -68,7 +70,7 @@ struct Import {
 
 pub(crate) async fn run(args: ImportServersArgs, context: Context) -> Result<ExitCode, Failure> {
     let file = context.settings.servers.clone().ok_or_else(no_home)?;
-    let import = Import::find(&args.from, file)?;
+    let import = Import::find(&args.from, file, &context.settings.daemon).await?;
     let is_text = context.format.is_text();
     if is_text {
         import.show()?;
@@ -102,7 +104,7 @@ pub(crate) async fn run(args: ImportServersArgs, context: Context) -> Result<Exi
 }
 
 impl Import {
-    fn find(from: &[String], file: PathBuf) -> Result<Self, Failure> {
+    async fn find(from: &[String], file: PathBuf, daemon: &DaemonOptions) -> Result<Self, Failure> {
         known("--from", from)?;
         let root = config::workspace_root()?;
         let home = home(&variable).ok_or_else(no_home)?;
@@ -114,9 +116,10 @@ impl Import {
         let entries = existing(&file)?;
         let plan = Plan::of_copies(&files, &entries);
         let refused = check::refused(&plan, &file, &root);
-        let mut taken = taken(&entries, &plan);
-        let beside = beside(&plan, &mut taken);
-        let by_folder = by_folder::stays(&by_folder, taken);
+        let prints_commands = !by_folder.is_empty() || plan.servers.iter().any(is_second);
+        let mut taken = taken(&entries, &plan, prints_commands.then_some(daemon)).await;
+        let beside = beside(&plan, &mut taken, &file, &root);
+        let by_folder = by_folder::stays(&by_folder, taken, &file, &root);
         Ok(Self { file, root, files, by_folder, plan, refused, beside })
     }
 
@@ -166,30 +169,71 @@ impl Import {
     }
 }
 
-/// The names of servers that are there, or may come.
-pub(super) fn taken(entries: &BTreeMap<String, Value>, plan: &Plan) -> BTreeSet<String> {
+/// The names of servers and secrets that are there, or may come. The secrets of the daemon `asked`
+/// count, if it runs.
+pub(super) async fn taken(
+    entries: &BTreeMap<String, Value>,
+    plan: &Plan,
+    asked: Option<&DaemonOptions>,
+) -> Taken {
     let planned = plan.servers.iter().map(|one| one.alias.as_str().to_owned());
-    entries.keys().cloned().chain(planned).collect()
+    let servers = entries.keys().cloned().chain(planned).collect();
+    let texts: Vec<_> = entries.values().map(ToString::to_string).collect();
+    let named = texts.iter().flat_map(|text| text.split("${secret:").skip(1));
+    let named = named.filter_map(|rest| Some(rest.split_once('}')?.0.to_owned()));
+    let mut taken = Taken { servers, secrets: named.collect() };
+    if let Some(daemon) = asked {
+        // Without an answer, the names of the settings are all that is known.
+        taken.secrets.extend(in_vault(daemon).await.unwrap_or_default());
+    }
+    taken
+}
+
+/// The names of the secrets of local servers; none if no daemon runs.
+async fn in_vault(daemon: &DaemonOptions) -> Result<Vec<String>, Failure> {
+    let Some(client) = DaemonClient::of_data_if_up(daemon)? else { return Ok(Vec::new()) };
+    let all = client.api_all(&workspace_path("default", "/secrets")).await?;
+    Ok(all.iter().filter_map(|secret| Some(secret["name"].as_str()?.to_owned())).collect())
+}
+
+/// True for a server whose name another one has.
+fn is_second(one: &Planned) -> bool {
+    matches!(one.outcome, Outcome::Taken | Outcome::Differs { .. })
 }
 
 /// The ways to add servers whose names other ones have, by their places in the plan.
-fn beside(plan: &Plan, taken: &mut BTreeSet<String>) -> BTreeMap<usize, String> {
+fn beside(plan: &Plan, taken: &mut Taken, file: &Path, root: &Path) -> BTreeMap<usize, String> {
     let mut beside = BTreeMap::new();
     for (at, one) in plan.servers.iter().enumerate() {
-        let is_second = matches!(one.outcome, Outcome::Taken | Outcome::Differs { .. });
-        let Some(origin) = one.origins.first().filter(|_| is_second) else { continue };
-        let id = &origin.client.id;
-        let alias = free_name(one.alias.as_str(), id, taken);
-        let way = match Adding::of(&one.server, &alias) {
-            Some(adding) => adding.told("adds this one as well"),
-            None => {
-                let set_up = narthex("setup --only {}", &[id]);
-                format!("`{set_up}` moves this one, under a name of its own")
-            }
+        let Some(origin) = one.origins.first().filter(|_| is_second(one)) else { continue };
+        let client = origin.client;
+        let alias = free_name(one.alias.as_str(), &client.id, &mut taken.servers);
+        let way = match Way::of(&one.server, &alias, &mut taken.secrets, file, root) {
+            Way::Add(adding) => adding.told("adds this one as well"),
+            Way::Refused(reason) => format!("narthex cannot use this one: {reason}"),
+            Way::ByHand => by_set_up(one, client),
         };
         beside.insert(at, way);
     }
     beside
+}
+
+/// The way to move a server with a secret that no command should have.
+fn by_set_up(one: &Planned, client: &Client) -> String {
+    let set_up = narthex("setup --only {}", &[&client.id]);
+    let disabled = "it is disabled there; enable it, then run the command again";
+    let is_disabled = one.server.is_disabled.then(|| disabled.to_owned());
+    match check::needs_client(one).or(is_disabled) {
+        Some(reason) => format!(
+            "this one has a secret that no command should have, and `{set_up}` leaves it in its \
+             file: {reason}"
+        ),
+        None => format!(
+            "this one has a secret that no command should have; `{set_up}` moves all servers of {} \
+             that work to narthex, also this one",
+            client.name
+        ),
+    }
 }
 
 /// Refuses a file for secrets that other users may read.

@@ -1,7 +1,11 @@
 //! The command that adds one server of a client's file to the user's settings, ready for a shell.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+};
 
+use narthex_client::terminal::{inert_json, is_harmful};
 use narthex_client_files::servers::{FoundServer, Target, Text, ToolLists};
 use narthex_model::{
     Alias, SecretName,
@@ -9,45 +13,93 @@ use narthex_model::{
 };
 use serde_json::Value;
 
+use super::check::{fault, unset};
+
 /// The numbers that a name may get at its end.
 const NUMBERS: std::ops::Range<u32> = 2..100;
+
+/// Names that a further server and its secrets cannot have.
+#[derive(Debug, Default)]
+pub(in crate::commands) struct Taken {
+    pub(in crate::commands) servers: BTreeSet<String>,
+    pub(in crate::commands) secrets: BTreeSet<String>,
+}
+
+/// The way to add a server of a client's file.
+pub(in crate::commands) enum Way {
+    /// A command adds it.
+    Add(Adding),
+    /// A command would have a secret of it.
+    ByHand,
+    /// narthex cannot use its entry, for this reason.
+    Refused(String),
+}
 
 /// A command that adds a server, with the names of its secrets in place of their values.
 pub(in crate::commands) struct Adding {
     pub(in crate::commands) command: CommandLine,
     /// The secrets that the command names.
     pub(in crate::commands) secrets: Vec<SecretName>,
+    /// The variables that the server needs and that are not set here.
+    unset: Vec<String>,
+}
+
+impl Way {
+    /// The way for a server under this name. `secrets` are names that other secrets have; those of
+    /// the command are taken from then on. `file` is the settings file, and `root` the folder of
+    /// the daemon.
+    pub(in crate::commands) fn of(
+        server: &FoundServer,
+        alias: &Alias,
+        secrets: &mut BTreeSet<String>,
+        file: &Path,
+        root: &Path,
+    ) -> Self {
+        match fault(server, alias, file, root) {
+            Some(reason) => Self::Refused(reason),
+            None => Adding::of(server, alias, secrets).map_or(Self::ByHand, Self::Add),
+        }
+    }
 }
 
 impl Adding {
     /// The command for a server under this name; `None` if the server has a secret at a place that
     /// cannot name one, such as an argument.
-    pub(in crate::commands) fn of(server: &FoundServer, alias: &Alias) -> Option<Self> {
+    fn of(server: &FoundServer, alias: &Alias, taken: &mut BTreeSet<String>) -> Option<Self> {
         let nameable = server.nameable_secrets();
         if server.secrets().len() > nameable.len() {
             return None;
         }
         let mut names = BTreeMap::<String, SecretName>::new();
         for secret in nameable {
-            let is_taken = |name: &str| names.values().any(|one| one.as_str() == name);
-            let name = SecretName::for_server(alias, &secret.key, is_taken);
+            let name = SecretName::for_server(alias, &secret.key, |name| taken.contains(name));
+            taken.insert(name.as_str().to_owned());
             names.insert(secret.key, name);
         }
         let command = command(server, alias, &names);
-        Some(Self { command, secrets: names.into_values().collect() })
+        let unset = unset(server).into_iter().map(str::to_owned).collect();
+        Some(Self { command, secrets: names.into_values().collect(), unset })
     }
 
     /// The way to add the server, as a clause. `effect` says what the command does.
     pub(in crate::commands) fn told(&self, effect: &str) -> String {
         let add = format!("`{}` {effect}", self.command);
         let set = |name: &SecretName| format!("`{}`", narthex("secrets set {}", &[&name.as_str()]));
-        match &self.secrets[..] {
-            [] => add,
-            [one] => format!("store its secret first with {}, then {add}", set(one)),
+        let store = match &self.secrets[..] {
+            [] => None,
+            [one] => Some(format!("store its secret first with {}", set(one))),
             more => {
                 let all: Vec<_> = more.iter().map(set).collect();
-                format!("store its secrets first with {}, then {add}", all.join(", "))
+                Some(format!("store its secrets first with {}", all.join(", ")))
             }
+        };
+        let names = self.unset.join(", ");
+        let variables = (!names.is_empty())
+            .then(|| format!("set {names}, which it reads, here and where the daemon starts"));
+        let steps: Vec<_> = variables.into_iter().chain(store).collect();
+        match steps.is_empty() {
+            true => add,
+            false => format!("{}, then {add}", steps.join(", ")),
         }
     }
 }
@@ -65,7 +117,9 @@ fn command(
         None => format!("{key}={}", value.expose()),
     };
     match &server.target {
-        _ if has_more(server) => add.words([in_one_line(server.entry_naming(names).expose())]),
+        _ if has_more(server) || has_odd_words(server) => {
+            add.words([in_one_line(server.entry_naming(names).expose())])
+        }
         Target::Remote { is_sse, url, headers } => {
             let add = add.words(is_sse.then_some("--sse")).option("--url", url.expose());
             let headers = headers.iter();
@@ -89,8 +143,32 @@ fn has_more(server: &FoundServer) -> bool {
         || server.tools != ToolLists::default()
 }
 
+/// True for a server with words that a terminal does not show as they are, or that a flag would not
+/// take as a name. JSON has another notation for them.
+fn has_odd_words(server: &FoundServer) -> bool {
+    let is_odd = |text: &str| text.contains(is_hidden);
+    let is_odd_pair = |(key, value): (&String, &Text)| {
+        key.starts_with('-') || key.contains('=') || is_odd(key) || is_odd(value.expose())
+    };
+    match &server.target {
+        Target::Remote { url, headers, .. } => {
+            is_odd(url.expose()) || headers.iter().any(is_odd_pair)
+        }
+        Target::Stdio { command, args, env, cwd } => {
+            let mut words = std::iter::once(command).chain(args).map(Text::expose);
+            words.any(is_odd) || cwd.as_deref().is_some_and(is_odd) || env.iter().any(is_odd_pair)
+        }
+    }
+}
+
+fn is_hidden(c: char) -> bool {
+    c.is_control() || is_harmful(c)
+}
+
+/// The entry in one line, without characters that a terminal does not show.
 fn in_one_line(entry: &str) -> String {
-    serde_json::from_str(entry).map_or_else(|_| entry.to_owned(), |all: Value| all.to_string())
+    let line = |all: Value| inert_json(&all.to_string()).into_owned();
+    serde_json::from_str(entry).map_or_else(|_| entry.to_owned(), line)
 }
 
 /// A name that no server has: that of the entry, or with `end` behind it, or with a number behind
@@ -107,87 +185,4 @@ pub(in crate::commands) fn free_name(name: &str, end: &str, taken: &mut BTreeSet
 }
 
 #[cfg(test)]
-mod tests {
-    use narthex_model::Secret;
-
-    use super::*;
-
-    fn server(target: Target) -> FoundServer {
-        FoundServer {
-            name: "docs".to_owned(),
-            target,
-            timeout_ms: None,
-            start_timeout_ms: None,
-            tools: ToolLists::default(),
-            is_disabled: false,
-            placeholders: BTreeSet::new(),
-            spelled: BTreeMap::new(),
-            left_out: Vec::new(),
-        }
-    }
-
-    fn plain(text: &str) -> Text {
-        Text::Plain(text.to_owned())
-    }
-
-    fn program(args: Vec<Text>, env: BTreeMap<String, Text>) -> FoundServer {
-        server(Target::Stdio {
-            command: plain("npx"),
-            args,
-            env,
-            cwd: Some("/srv/my shop".to_owned()),
-        })
-    }
-
-    fn told(server: &FoundServer) -> Option<String> {
-        Some(Adding::of(server, &Alias::suggest("docs"))?.told("adds it"))
-    }
-
-    /// A printed command works when it is pasted: it has the server's own words, quoted, and no
-    /// value of a secret.
-    #[test]
-    fn a_command_has_the_words_of_its_server_and_names_its_secrets() {
-        let secret = || Text::Secret(Secret::new("adding-canary-5731".to_owned()));
-        let env = BTreeMap::from([
-            ("DOCS_KEY".to_owned(), secret()),
-            ("LOG".to_owned(), plain("${env:LOG:-info}")),
-        ]);
-        assert_eq!(
-            told(&program(vec![plain("-y"), plain("@example/docs@1.0.0"), plain("a b")], env))
-                .unwrap(),
-            "store its secret first with `narthex secrets set DOCS_KEY`, then `narthex mcp add \
-             docs --env 'DOCS_KEY=${secret:DOCS_KEY}' --env 'LOG=${env:LOG:-info}' --cwd '/srv/my \
-             shop' -- npx -y @example/docs@1.0.0 'a b'` adds it"
-        );
-        let remote = |url| {
-            let headers = BTreeMap::from([("X-Key".to_owned(), secret())]);
-            server(Target::Remote { is_sse: true, url, headers })
-        };
-        assert_eq!(
-            told(&remote(plain("https://docs.example.com/sse"))).unwrap(),
-            "store its secret first with `narthex secrets set DOCS_X_KEY`, then `narthex mcp add \
-             docs --sse --url https://docs.example.com/sse --header \
-             'X-Key=${secret:DOCS_X_KEY}'` adds it"
-        );
-        // A fact that no flag has is in an entry.
-        let slow = FoundServer { timeout_ms: Some(5), ..program(vec![], BTreeMap::new()) };
-        assert_eq!(
-            told(&slow).unwrap(),
-            "`narthex mcp add docs '{\"transport\":\"stdio\",\"command\":\"npx\",\"cwd\":\
-             \"/srv/my shop\",\"timeoutMs\":5}'` adds it"
-        );
-        // A secret in an argument or an address cannot be named.
-        assert_eq!(told(&program(vec![secret()], BTreeMap::new())), None);
-        assert_eq!(told(&remote(secret())), None);
-    }
-
-    #[test]
-    fn a_name_that_is_taken_gets_an_end_and_a_number() {
-        let mut taken = BTreeSet::from(["docs".to_owned()]);
-        let mut names = Vec::new();
-        for name in ["My Docs", "docs", "docs", "docs"] {
-            names.push(free_name(name, "shop", &mut taken).as_str().to_owned());
-        }
-        assert_eq!(names, ["my-docs", "docs-shop", "docs-shop-2", "docs-shop-3"]);
-    }
-}
+mod tests;

@@ -1,10 +1,7 @@
 //! Servers that a client uses in one folder alone, by entries in a file of the user. An import and
 //! a set-up name them, and leave them: they would come into all folders.
 
-use std::{
-    collections::BTreeSet,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use narthex_client_files::{
     clients::{Client, Scope, clients},
@@ -14,7 +11,7 @@ use narthex_client_files::{
 };
 use serde_json::{Value, json};
 
-use super::adding::{Adding, free_name};
+use super::adding::{Taken, Way, free_name};
 
 /// A server that stays in its folder.
 pub(in crate::commands) struct Stays {
@@ -25,18 +22,14 @@ pub(in crate::commands) struct Stays {
     way: Way,
 }
 
-/// The way to have a server in all folders.
-enum Way {
-    /// A command adds it.
-    Add(Adding),
-    /// A command would have a secret of it.
-    ByHand,
-    /// narthex cannot use its entry, for this reason.
-    None(String),
-}
-
-/// All servers that stay in their folders. `taken` are names of other servers.
-pub(in crate::commands) fn stays(all: &[InOneFolder], mut taken: BTreeSet<String>) -> Vec<Stays> {
+/// All servers that stay in their folders. `taken` are names of other servers and secrets, `file`
+/// is the settings file, and `root` the current folder.
+pub(in crate::commands) fn stays(
+    all: &[InOneFolder],
+    mut taken: Taken,
+    file: &Path,
+    root: &Path,
+) -> Vec<Stays> {
     let mut stays = Vec::new();
     for of in all {
         for found in of.servers.iter().filter(|found| !is_own(of.client, found)) {
@@ -45,23 +38,22 @@ pub(in crate::commands) fn stays(all: &[InOneFolder], mut taken: BTreeSet<String
                 path: of.path.clone(),
                 folder: of.folder.clone(),
                 name: found.name().to_owned(),
-                way: Way::of(found, Path::new(&of.folder), &mut taken),
+                way: way(found, Path::new(&of.folder), &mut taken, file, root),
             });
         }
     }
     stays
 }
 
-impl Way {
-    fn of(found: &Found, folder: &Path, taken: &mut BTreeSet<String>) -> Self {
-        // The client starts the server in the folder, and a daemon does not.
-        match found.in_folder(folder) {
-            Found::Unusable { reason, .. } => Self::None(reason),
-            Found::Server(server) => {
-                let end = folder.file_name().unwrap_or_default().to_string_lossy();
-                let alias = free_name(&server.name, &end, taken);
-                Adding::of(&server, &alias).map_or(Self::ByHand, Self::Add)
-            }
+/// The way to have a server of this folder in all folders.
+fn way(found: &Found, folder: &Path, taken: &mut Taken, file: &Path, root: &Path) -> Way {
+    // The client starts the server in the folder, and a daemon does not.
+    match found.in_folder(folder) {
+        Found::Unusable { reason, .. } => Way::Refused(reason),
+        Found::Server(server) => {
+            let end = folder.file_name().unwrap_or_default().to_string_lossy();
+            let alias = free_name(&server.name, &end, &mut taken.servers);
+            Way::of(&server, &alias, &mut taken.secrets, file, root)
         }
     }
 }
@@ -82,7 +74,7 @@ impl Stays {
                 self.place_for_all(),
                 self.path.display()
             ),
-            Way::None(reason) => format!("narthex cannot use it: {reason}"),
+            Way::Refused(reason) => format!("narthex cannot use it: {reason}"),
         };
         let (client, folder) = (&self.client.name, &self.folder);
         format!("{client} uses it in the folder {folder} alone; {remedy}")
@@ -100,7 +92,7 @@ impl Stays {
     pub(in crate::commands) fn to_json(&self) -> Value {
         let adding = match &self.way {
             Way::Add(adding) => Some(adding),
-            Way::ByHand | Way::None(_) => None,
+            Way::ByHand | Way::Refused(_) => None,
         };
         let secrets = adding.into_iter().flat_map(|adding| &adding.secrets);
         json!({

@@ -7,10 +7,10 @@ use std::{
 };
 
 use narthex_client_files::{
-    plan::{Outcome, Plan},
-    servers::{FoundServer, Placeholder, Target},
+    plan::{Origin, Outcome, Plan, Planned},
+    servers::{FoundServer, Placeholder, Target, variable_notation},
 };
-use narthex_model::ConfigFault;
+use narthex_model::{Alias, ConfigFault};
 use narthex_registry::config::{Entry, Env, LoadContext, Variables, parse};
 use serde_json::{Value, json};
 
@@ -29,28 +29,47 @@ pub(in crate::commands) fn refused(
     let variables = assumed(plan);
     let context = LoadContext { file, workspace_root: root, env: Env::Values(&*variables) };
     let servers = plan.servers.iter().enumerate();
-    let refused = servers.filter(|(_, one)| one.outcome == Outcome::Add).filter_map(|(at, one)| {
-        let entry: Value = serde_json::from_str(one.server.entry().expose()).ok()?;
-        let document = json!({ "servers": { one.alias.as_str(): entry } }).to_string();
-        let reason = match parse(document.as_bytes(), &context) {
-            Err(error) => Some(error.to_string()),
-            Ok(loaded) => loaded.entries.iter().find_map(|entry| match entry {
-                Entry::Fault(fault) => Some(words(fault)),
-                Entry::Server(_) => None,
-            }),
-        };
-        reason.map(|reason| (at, reason))
-    });
+    let added = servers.filter(|(_, one)| one.outcome == Outcome::Add);
+    let refused = added
+        .filter_map(|(at, one)| Some((at, reason(&one.server, one.alias.as_str(), &context)?)));
     refused.collect()
+}
+
+/// The reason for which narthex refuses a server under this name.
+pub(in crate::commands) fn fault(
+    server: &FoundServer,
+    alias: &Alias,
+    file: &Path,
+    root: &Path,
+) -> Option<String> {
+    let variables = with_values(std::iter::once(server));
+    let context = LoadContext { file, workspace_root: root, env: Env::Values(&*variables) };
+    reason(server, alias.as_str(), &context)
+}
+
+fn reason(server: &FoundServer, alias: &str, context: &LoadContext<'_>) -> Option<String> {
+    let entry: Value = serde_json::from_str(server.entry().expose()).ok()?;
+    let document = json!({ "servers": { alias: entry } }).to_string();
+    match parse(document.as_bytes(), context) {
+        Err(error) => Some(error.to_string()),
+        Ok(loaded) => loaded.entries.iter().find_map(|entry| match entry {
+            Entry::Fault(fault) => Some(words(fault)),
+            Entry::Server(_) => None,
+        }),
+    }
 }
 
 /// The variables of this process, with values for those that a server needs and that are not set.
 pub(in crate::commands) fn assumed(plan: &Plan) -> Variables {
+    with_values(plan.servers.iter().map(|one| &one.server))
+}
+
+fn with_values<'s>(servers: impl Iterator<Item = &'s FoundServer>) -> Variables {
     let mut needed = BTreeSet::new();
     let mut addresses = BTreeSet::new();
-    for one in &plan.servers {
-        needed.extend(needs(&one.server).map(str::to_owned));
-        if let Target::Remote { url, .. } = &one.server.target {
+    for server in servers {
+        needed.extend(needs(server).map(str::to_owned));
+        if let Target::Remote { url, .. } = &server.target {
             let begin = url.expose().strip_prefix("${env:");
             let name = begin.and_then(|rest| rest.split_once('}'));
             addresses.extend(name.map(|(name, _)| name.to_owned()));
@@ -65,8 +84,16 @@ pub(in crate::commands) fn assumed(plan: &Plan) -> Variables {
     })
 }
 
+/// The variables that a server needs and that are not set here.
+pub(in crate::commands) fn unset(server: &FoundServer) -> Vec<&str> {
+    let mut names: Vec<_> = needs(server).collect();
+    names.retain(|name| config::placeholder(name).is_none());
+    names.dedup();
+    names
+}
+
 /// The variables without which a server does not start.
-pub(in crate::commands) fn needs(server: &FoundServer) -> impl Iterator<Item = &str> {
+fn needs(server: &FoundServer) -> impl Iterator<Item = &str> {
     server.placeholders.iter().filter_map(|placeholder| match placeholder {
         Placeholder::Variable { name, has_default: false } => Some(name.as_str()),
         Placeholder::Asked { variable, .. } => Some(variable.as_str()),
@@ -84,4 +111,33 @@ fn words(fault: &ConfigFault) -> String {
     let problems = problems.into_iter().flatten();
     let words: Vec<_> = problems.filter_map(|problem| problem["message"].as_str()).collect();
     if words.is_empty() { fault.error.message.clone() } else { words.join(". ") }
+}
+
+/// The reason for which a server works in its client alone.
+pub(in crate::commands) fn needs_client(one: &Planned) -> Option<String> {
+    let row = one.origins.first().map(|Origin { client, .. }| *client);
+    let client = row.map_or("the client", |row| row.name.as_str());
+    let variable = row.and_then(|row| variable_notation(row.shape));
+    let reason = one.server.placeholders.iter().find_map(|placeholder| match placeholder {
+        Placeholder::Asked { id, .. } => {
+            Some((format!("only {client} has the value of `{id}`"), variable))
+        }
+        Placeholder::Unfilled { place, text } => {
+            Some((format!("`{place}` has `{text}`, which {client} does not fill in"), None))
+        }
+        Placeholder::Variable { .. } | Placeholder::Folder | Placeholder::Home => None,
+    });
+    if let Some((reason, variable)) = reason {
+        let variable = variable.map(|written| format!("`{written}` or ")).unwrap_or_default();
+        return Some(format!(
+            "{reason}; write {variable}the value itself in its place, then run the command again"
+        ));
+    }
+    let has_folder = one.server.placeholders.contains(&Placeholder::Folder);
+    (has_folder || one.server.has_relative_path()).then(|| {
+        format!(
+            "it depends on the folder in which {client} works; write whole paths, then run the \
+             command again"
+        )
+    })
 }

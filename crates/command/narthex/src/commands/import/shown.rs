@@ -7,12 +7,12 @@ use narthex_client_files::{
     clients::Client,
     inventory::{Content, FoundFile},
     plan::{Origin, Outcome, Plan, Planned, is_own},
-    servers::{Found, FoundServer, Placeholder},
+    servers::{Found, Placeholder},
 };
 use narthex_model::command::narthex;
 use serde_json::{Value, json};
 
-use super::{Import, by_folder::Stays, check::needs};
+use super::{Import, by_folder::Stays, check::unset};
 use crate::{
     Failure,
     commands::followed::follows,
@@ -306,14 +306,6 @@ pub(in crate::commands) fn server_json(one: &Planned, result: &str, reason: Opti
         "unset_variables": unset(found),
         "left_out": left_out,
     })
-}
-
-/// The variables that a server needs and that are not set here.
-fn unset(server: &FoundServer) -> Vec<&str> {
-    let mut names: Vec<_> = needs(server).collect();
-    names.retain(|name| config::placeholder(name).is_none());
-    names.dedup();
-    names
 }
 
 /// The facts of a server that a person must know, each in a line.

@@ -104,7 +104,9 @@ impl Survey {
         let plan = Plan::of_moves(&files, Existing { entries: &entries, moved: &moved });
         let staying = staying(&plan, &file, &folder);
         let has_servers = !entries.is_empty();
-        let by_folder = by_folder::stays(&by_folder, import::taken(&entries, &plan));
+        let asked = (!by_folder.is_empty()).then_some(&settings.daemon);
+        let taken = import::taken(&entries, &plan, asked).await;
+        let by_folder = by_folder::stays(&by_folder, taken, &file, &folder);
         Ok(Self {
             settings: file,
             folder,
@@ -345,38 +347,9 @@ pub(in crate::commands) fn staying(
 ) -> BTreeMap<usize, String> {
     let mut staying = check::refused(plan, file, folder);
     for (at, one) in plan.servers.iter().enumerate() {
-        if let Some(reason) = needs_client(one) {
+        if let Some(reason) = check::needs_client(one) {
             staying.entry(at).or_insert(reason);
         }
     }
     staying
-}
-
-/// The reason for which a server works in its client alone.
-fn needs_client(one: &Planned) -> Option<String> {
-    let row = one.origins.first().map(|Origin { client, .. }| *client);
-    let client = row.map_or("the client", |row| row.name.as_str());
-    let variable = row.and_then(|row| variable_notation(row.shape));
-    let reason = one.server.placeholders.iter().find_map(|placeholder| match placeholder {
-        Placeholder::Asked { id, .. } => {
-            Some((format!("only {client} has the value of `{id}`"), variable))
-        }
-        Placeholder::Unfilled { place, text } => {
-            Some((format!("`{place}` has `{text}`, which {client} does not fill in"), None))
-        }
-        Placeholder::Variable { .. } | Placeholder::Folder | Placeholder::Home => None,
-    });
-    if let Some((reason, variable)) = reason {
-        let variable = variable.map(|written| format!("`{written}` or ")).unwrap_or_default();
-        return Some(format!(
-            "{reason}; write {variable}the value itself in its place, then run the command again"
-        ));
-    }
-    let has_folder = one.server.placeholders.contains(&Placeholder::Folder);
-    (has_folder || one.server.has_relative_path()).then(|| {
-        format!(
-            "it depends on the folder in which {client} works; write whole paths, then run the \
-             command again"
-        )
-    })
 }

@@ -225,7 +225,8 @@ mod tests {
         });
         let definition = json!({ "inputSchema": schema });
         let typed = page(&definition, "now");
-        assert!(typed.ends_with("\n  narthex call git now 'a:=\"x\\u202ey\"'"), "{typed}");
+        let end = r#"  narthex call git now "a:=\"x\\u202ey\"""#;
+        assert!(typed.ends_with(end), "{typed}");
         for name in ["no\u{202e}w", "no\nw"] {
             let untyped = page(&definition, name);
             let end = "\n\nNo command can be pasted for it: its name has characters that a \
