@@ -20,6 +20,8 @@ pub use self::{
     lines::{harmless, is_harmful, notice, render},
 };
 
+use self::lines::fitting;
+
 /// Switches to another screen than the one with the earlier output, without a cursor.
 const ENTER: &str = "\u{1b}[?1049h\u{1b}[?25l";
 const LEAVE: &str = "\u{1b}[?25h\u{1b}[?1049l";
@@ -166,8 +168,7 @@ fn size() -> (usize, usize) {
 
 /// The text that draws these lines over the old ones.
 fn frame<'t>(lines: impl Iterator<Item = &'t str>, columns: usize, rows: usize) -> String {
-    let cut = |line: &str| line.chars().take(columns).collect::<String>();
-    let lines = lines.take(rows).map(|line| format!("{}{CLEAR_LINE}", cut(line)));
+    let lines = lines.take(rows).map(|line| format!("{}{CLEAR_LINE}", fitting(line, columns)));
     format!("{HOME}{}{CLEAR_REST}", lines.collect::<Vec<_>>().join("\r\n"))
 }
 
@@ -185,5 +186,6 @@ mod tests {
     fn text_beyond_the_terminal_size_is_not_drawn() {
         let drawn = frame("abcdef\nx\nmore".lines(), 4, 2);
         assert_eq!(drawn, "\u{1b}[Habcd\u{1b}[K\r\nx\u{1b}[K\u{1b}[J");
+        assert_eq!(frame("日本語".lines(), 5, 2), "\u{1b}[H日本\u{1b}[K\u{1b}[J");
     }
 }

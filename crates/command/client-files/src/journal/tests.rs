@@ -429,7 +429,7 @@ fn an_entry_of_narthex_that_stays_is_known() {
         fs::write(&path, &text).unwrap();
         let Step::File(step) = journal(place.path()).steps()[0].clone() else { panic!() };
         let outcomes = undo(place.path());
-        assert_eq!(outcomes[0].kept(), [name.clone()]);
+        assert_eq!(outcomes[0].kept(), std::slice::from_ref(&name));
         assert_eq!(place.text("e.json"), text);
         let live = if is_live { vec![name] } else { Vec::new() };
         assert_eq!(step.starting_narthex(outcomes[0].kept()), live);

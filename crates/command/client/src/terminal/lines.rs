@@ -4,14 +4,26 @@
 use std::io::stdout;
 
 use comfy_table::{ColumnConstraint, ContentArrangement, Row, Table, presets};
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use super::inert::inert;
 
 /// Maximum number of lines of a row on a narrow terminal.
 const ROW_LINES: usize = 4;
+/// Columns with names, which stay in one piece, so that they can be copied. The first column is
+/// such a column, too.
+const NAMES: [&str; 9] =
+    ["agent", "alias", "id", "name", "run", "server", "session", "tool", "user"];
+/// Columns that a person reads whole before an answer, so that no row of theirs is shortened.
+const WHOLE: [&str; 1] = ["starts"];
+/// Minimum width of another column, unless its cells are shorter.
+const LEAST: usize = 10;
+/// The blanks beside each column.
+const PADDING: usize = 2;
 
 /// A table with a line per row. Where a terminal is too narrow, long cells continue below, inside
-/// of their columns. Without rows, the sentence `none`.
+/// of their columns; where the columns have no room, each cell is a line. Without rows, the
+/// sentence `none`.
 #[must_use]
 pub fn render(header: &[&str], rows: &[Vec<String>], none: &str) -> String {
     match rows.is_empty() {
@@ -22,25 +34,57 @@ pub fn render(header: &[&str], rows: &[Vec<String>], none: &str) -> String {
 
 /// The table for a terminal of this width.
 fn laid_out(header: &[&str], rows: &[Vec<String>], width: Option<u16>) -> String {
+    let one_line = |row: &Vec<String>| row.iter().map(|cell| one_line(cell)).collect::<Vec<_>>();
+    let rows: Vec<_> = rows.iter().map(one_line).collect();
+    if width.is_some_and(|width| least(header, &rows) > usize::from(width)) {
+        return in_lines(header, &rows);
+    }
+    let is_whole = header.iter().any(|title| WHOLE.contains(title));
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
     table.set_header(header.iter().map(|title| title.to_uppercase()));
     for row in rows {
-        let mut row = Row::from(row.iter().map(|cell| one_line(cell)));
-        row.max_height(ROW_LINES);
+        let mut row = Row::from(row);
+        if !is_whole {
+            row.max_height(ROW_LINES);
+        }
         table.add_row(row);
     }
     if let Some(width) = width {
         table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
-        // A name stays in one piece, so that it can be copied.
-        let names = rows.iter().filter_map(|row| row.first());
-        let longest = names.map(|name| name.chars().count()).max().unwrap_or_default();
-        if let Some(column) = table.column_mut(0).filter(|_| longest <= usize::from(width / 2)) {
-            column.set_constraint(ColumnConstraint::ContentWidth);
+        for at in (0..header.len()).filter(|at| is_name(header, *at)) {
+            if let Some(column) = table.column_mut(at) {
+                column.set_constraint(ColumnConstraint::ContentWidth);
+            }
         }
     }
     let lines = table.lines().map(|line| cut(line.trim_end(), width));
     lines.collect::<Vec<_>>().join("\n")
+}
+
+/// The least width of a table whose names stay in one piece.
+fn least(header: &[&str], rows: &[Vec<String>]) -> usize {
+    let of_column = |at: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(at));
+        let longest = cells.map(|cell| cell.width()).max().unwrap_or_default();
+        let whole = longest.max(header[at].width());
+        PADDING + if is_name(header, at) { whole } else { whole.min(LEAST) }
+    };
+    (0..header.len()).map(of_column).sum()
+}
+
+fn is_name(header: &[&str], at: usize) -> bool {
+    at == 0 || NAMES.contains(&header[at])
+}
+
+/// The rows with a line for each cell, and a blank line between rows.
+fn in_lines(header: &[&str], rows: &[Vec<String>]) -> String {
+    let block = |row: &Vec<String>| {
+        let cells = header.iter().zip(row).filter(|(_, cell)| !cell.trim().is_empty());
+        let lines = cells.map(|(title, cell)| format!("{}: {cell}", title.to_uppercase()));
+        lines.collect::<Vec<_>>().join("\n")
+    };
+    rows.iter().map(block).collect::<Vec<_>>().join("\n\n")
 }
 
 /// Others' text, without characters that move a cursor or change the direction of letters.
@@ -66,11 +110,21 @@ fn one_line(text: &str) -> String {
 
 fn cut(line: &str, width: Option<u16>) -> String {
     match width.map(usize::from) {
-        Some(width) if line.chars().count() > width => {
-            line.chars().take(width.saturating_sub(1)).chain(['…']).collect()
+        Some(width) if line.width() > width => {
+            format!("{}…", fitting(line, width.saturating_sub(1)))
         }
         Some(_) | None => line.to_owned(),
     }
+}
+
+/// The beginning of a line that has at most so many columns; some letters have two.
+pub(super) fn fitting(line: &str, columns: usize) -> &str {
+    let mut width = 0;
+    let beyond = line.char_indices().find(|(_, c)| {
+        width += c.width().unwrap_or_default();
+        width > columns
+    });
+    beyond.map_or(line, |(at, _)| &line[..at])
 }
 
 /// The width of the terminal; `None` without one: a file or another program gets everything.
@@ -98,6 +152,9 @@ mod tests {
         assert!(text.contains("first") && !text.contains("second") && !text.contains('\u{1b}'));
         assert_eq!(cut("abcdef", Some(4)), "abc…");
         assert_eq!(cut("abcd", Some(4)), "abcd");
+        // These letters have two columns each.
+        assert_eq!(cut("日本", Some(4)), "日本");
+        assert_eq!(cut("日本語", Some(4)), "日…");
     }
 
     /// Columns begin at the same place in all lines, and no line is longer than the terminal.
@@ -126,6 +183,46 @@ mod tests {
         }
         let whole = laid_out(&header, &rows, None);
         assert!(whole.lines().count() == 3 && whole.contains(long), "{whole}");
+    }
+
+    /// A name can be copied from any terminal.
+    #[test]
+    fn names_stay_in_one_piece() {
+        let header = ["server", "tool", "description"];
+        let name = "read_several_files_at_once";
+        let rows = [vec!["files".to_owned(), name.to_owned(), "Reads many files".to_owned()]];
+        for width in [60, 50] {
+            let text = laid_out(&header, &rows, Some(width));
+            assert!(text.contains(&format!(" {name} ")), "{text}");
+        }
+        let expected = format!("SERVER: files\nTOOL: {name}\nDESCRIPTION: Reads many files");
+        assert_eq!(laid_out(&header, &rows, Some(40)), expected);
+        let two = [rows[0].clone(), vec!["git".to_owned(), "log".to_owned(), String::new()]];
+        let text = laid_out(&header, &two, Some(40));
+        assert_eq!(text, format!("{expected}\n\nSERVER: git\nTOOL: log"));
+    }
+
+    /// A person sees all of a program before it is agreed to.
+    #[test]
+    fn a_start_is_shown_whole() {
+        let rows = [vec!["a".to_owned(), "word ".repeat(200)]];
+        for width in [60, 10] {
+            let text = laid_out(&["server", "starts"], &rows, Some(width));
+            assert_eq!(text.matches("word").count(), 200, "{text}");
+            assert!(!text.contains('…'), "{text}");
+        }
+    }
+
+    #[test]
+    fn letters_of_two_columns_are_counted_as_two() {
+        let rows = [vec!["日本語".to_owned(), "short text of a cell".to_owned()]];
+        for width in [20, 30] {
+            let text = laid_out(&["name", "text"], &rows, Some(width));
+            assert!(text.contains("日本語"), "{text}");
+            assert!(text.lines().all(|line| line.width() <= usize::from(width)), "{text}");
+        }
+        assert_eq!(fitting("a日本", 2), "a");
+        assert_eq!(fitting("a日本", 3), "a日");
     }
 
     /// A row is as long as a few lines at most.

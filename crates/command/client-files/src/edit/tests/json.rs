@@ -285,5 +285,5 @@ fn a_trailing_comma_comes_back_beside_edits_of_others() {
     assert!(x < y, "{text}");
     // A text without such commas gets none.
     let strict = text_of(&undone(&now.replace("0,\n}", "0\n}")));
-    assert!(serde_json::from_str::<serde_json::Value>(&strict).is_ok(), "{strict}");
+    assert!(serde_json::from_str::<Value>(&strict).is_ok(), "{strict}");
 }

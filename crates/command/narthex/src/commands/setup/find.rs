@@ -11,10 +11,10 @@ use narthex_client_files::{
     inventory::{Content, FoundFile, look, look_by_folder},
     journal::{Journal, Step},
     plan::{
-        Existing, Origin, Outcome, Plan, Planned, field_of_secrets, is_gone_narthex, is_narthex,
+        Existing, Outcome, Plan, Planned, field_of_secrets, is_gone_narthex, is_narthex,
         is_written, secrets_as_texts,
     },
-    servers::{Found, NameableSecret, Placeholder, variable_notation},
+    servers::{Found, NameableSecret},
 };
 use narthex_model::{Alias, ErrorKind, command::CommandLine};
 use serde_json::Value;
