@@ -479,3 +479,25 @@ fn the_commands_for_a_second_server_of_a_name_work_when_they_are_pasted() {
     );
     assert_eq!(stored["notes"]["command"], "notes-a");
 }
+
+/// A second server whose secret no command should have moves by a set-up, or is told to stay.
+#[test]
+fn a_second_server_with_a_secret_word_is_told_its_fate() {
+    let home = Home::new();
+    let entry = |command: &str| {
+        let entry = json!({ "command": command, "args": ["--key", "import-canary-4713"] });
+        json!({ "mcpServers": { "notes": entry } }).to_string()
+    };
+    home.write("home/.claude.json", &entry("notes-a"));
+    for (command, end) in [
+        ("notes-b", " moves all servers of Cursor that work to narthex, also this one"),
+        ("./notes-b", " leaves it in its file: it depends on the folder in which Cursor works; "),
+    ] {
+        home.write("home/.cursor/mcp.json", &entry(command));
+        let shown = home.run(&["--dry-run", "--from", "claude-code,cursor"]).succeeded().stdout;
+        let begin = "this one has a secret that no command should have";
+        assert!(shown.contains(begin) && shown.contains(end), "{shown}");
+        assert!(shown.contains("`narthex setup --only cursor"), "{shown}");
+        assert!(!shown.contains("import-canary-4713"), "{shown}");
+    }
+}
