@@ -119,7 +119,7 @@ impl Import {
         let prints_commands = !by_folder.is_empty() || plan.servers.iter().any(is_second);
         let mut taken = taken(&entries, &plan, prints_commands.then_some(daemon)).await;
         let beside = beside(&plan, &mut taken, &file, &root);
-        let by_folder = by_folder::stays(&by_folder, taken, &file, &root);
+        let by_folder = by_folder::stays(&by_folder, taken, check::ways(&file, &root));
         Ok(Self { file, root, files, by_folder, plan, refused, beside })
     }
 
@@ -203,17 +203,18 @@ fn is_second(one: &Planned) -> bool {
 
 /// The ways to add servers whose names other ones have, by their places in the plan.
 fn beside(plan: &Plan, taken: &mut Taken, file: &Path, root: &Path) -> BTreeMap<usize, String> {
+    let way = check::ways(file, root);
     let mut beside = BTreeMap::new();
     for (at, one) in plan.servers.iter().enumerate() {
         let Some(origin) = one.origins.first().filter(|_| is_second(one)) else { continue };
         let client = origin.client;
         let alias = free_name(one.alias.as_str(), &client.id, &mut taken.servers);
-        let way = match Way::of(&one.server, &alias, &mut taken.secrets, file, root) {
+        let told = match way(&one.server, &alias, &mut taken.secrets) {
             Way::Add(adding) => adding.told("adds this one as well"),
             Way::Refused(reason) => format!("narthex cannot use this one: {reason}"),
             Way::ByHand => by_set_up(one, client),
         };
-        beside.insert(at, way);
+        beside.insert(at, told);
     }
     beside
 }

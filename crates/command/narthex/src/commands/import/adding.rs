@@ -1,9 +1,6 @@
 //! The command that adds one server of a client's file to the user's settings, ready for a shell.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    path::Path,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use narthex_client::terminal::{inert_json, is_harmful};
 use narthex_client_files::servers::{FoundServer, Target, Text, ToolLists};
@@ -12,8 +9,6 @@ use narthex_model::{
     command::{CommandLine, narthex},
 };
 use serde_json::Value;
-
-use super::check::{fault, unset};
 
 /// The numbers that a name may get at its end.
 const NUMBERS: std::ops::Range<u32> = 2..100;
@@ -46,19 +41,15 @@ pub(in crate::commands) struct Adding {
 
 impl Way {
     /// The way for a server under this name. `secrets` are names that other secrets have; those of
-    /// the command are taken from then on. `file` is the settings file, and `root` the folder of
-    /// the daemon.
+    /// the command are taken from then on. `unset` are variables to set before.
     pub(in crate::commands) fn of(
         server: &FoundServer,
         alias: &Alias,
         secrets: &mut BTreeSet<String>,
-        file: &Path,
-        root: &Path,
+        unset: Vec<String>,
     ) -> Self {
-        match fault(server, alias, file, root) {
-            Some(reason) => Self::Refused(reason),
-            None => Adding::of(server, alias, secrets).map_or(Self::ByHand, Self::Add),
-        }
+        let adding = Adding::of(server, alias, secrets);
+        adding.map_or(Self::ByHand, |adding| Self::Add(Adding { unset, ..adding }))
     }
 }
 
@@ -77,8 +68,7 @@ impl Adding {
             names.insert(secret.key, name);
         }
         let command = command(server, alias, &names);
-        let unset = unset(server).into_iter().map(str::to_owned).collect();
-        Some(Self { command, secrets: names.into_values().collect(), unset })
+        Some(Self { command, secrets: names.into_values().collect(), unset: Vec::new() })
     }
 
     /// The way to add the server, as a clause. `effect` says what the command does.

@@ -1,14 +1,18 @@
 //! Servers that a client uses in one folder alone, by entries in a file of the user. An import and
 //! a set-up name them, and leave them: they would come into all folders.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
 
 use narthex_client_files::{
     clients::{Client, Scope, clients},
     inventory::InOneFolder,
     plan::is_own,
-    servers::Found,
+    servers::{Found, FoundServer},
 };
+use narthex_model::Alias;
 use serde_json::{Value, json};
 
 use super::adding::{Taken, Way, free_name};
@@ -22,13 +26,12 @@ pub(in crate::commands) struct Stays {
     way: Way,
 }
 
-/// All servers that stay in their folders. `taken` are names of other servers and secrets, `file`
-/// is the settings file, and `root` the current folder.
+/// All servers that stay in their folders. `taken` are names of other servers and secrets. `way`
+/// gives the way to add a server under a name, and takes names for its secrets.
 pub(in crate::commands) fn stays(
     all: &[InOneFolder],
     mut taken: Taken,
-    file: &Path,
-    root: &Path,
+    way: impl Fn(&FoundServer, &Alias, &mut BTreeSet<String>) -> Way,
 ) -> Vec<Stays> {
     let mut stays = Vec::new();
     for of in all {
@@ -38,7 +41,7 @@ pub(in crate::commands) fn stays(
                 path: of.path.clone(),
                 folder: of.folder.clone(),
                 name: found.name().to_owned(),
-                way: way(found, Path::new(&of.folder), &mut taken, file, root),
+                way: in_all_folders(found, Path::new(&of.folder), &mut taken, &way),
             });
         }
     }
@@ -46,14 +49,19 @@ pub(in crate::commands) fn stays(
 }
 
 /// The way to have a server of this folder in all folders.
-fn way(found: &Found, folder: &Path, taken: &mut Taken, file: &Path, root: &Path) -> Way {
+fn in_all_folders(
+    found: &Found,
+    folder: &Path,
+    taken: &mut Taken,
+    way: impl Fn(&FoundServer, &Alias, &mut BTreeSet<String>) -> Way,
+) -> Way {
     // The client starts the server in the folder, and a daemon does not.
     match found.in_folder(folder) {
         Found::Unusable { reason, .. } => Way::Refused(reason),
         Found::Server(server) => {
             let end = folder.file_name().unwrap_or_default().to_string_lossy();
             let alias = free_name(&server.name, &end, &mut taken.servers);
-            Way::of(&server, &alias, &mut taken.secrets, file, root)
+            way(&server, &alias, &mut taken.secrets)
         }
     }
 }

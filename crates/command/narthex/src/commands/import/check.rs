@@ -14,6 +14,7 @@ use narthex_model::{Alias, ConfigFault};
 use narthex_registry::config::{Entry, Env, LoadContext, Variables, parse};
 use serde_json::{Value, json};
 
+use super::adding::Way;
 use crate::config;
 
 /// Values in place of variables that are not set here, and may be where the daemon starts.
@@ -35,13 +36,23 @@ pub(in crate::commands) fn refused(
     refused.collect()
 }
 
+/// Gives the way to add a server under a name by a command, with names for its secrets that are not
+/// among these. `file` is the settings file, and `root` the folder of the daemon.
+pub(in crate::commands) fn ways<'p>(
+    file: &'p Path,
+    root: &'p Path,
+) -> impl Fn(&FoundServer, &Alias, &mut BTreeSet<String>) -> Way + 'p {
+    move |server: &FoundServer, alias: &Alias, secrets: &mut BTreeSet<String>| {
+        let unset = unset(server).into_iter().map(str::to_owned).collect();
+        match fault(server, alias, file, root) {
+            Some(reason) => Way::Refused(reason),
+            None => Way::of(server, alias, secrets, unset),
+        }
+    }
+}
+
 /// The reason for which narthex refuses a server under this name.
-pub(in crate::commands) fn fault(
-    server: &FoundServer,
-    alias: &Alias,
-    file: &Path,
-    root: &Path,
-) -> Option<String> {
+fn fault(server: &FoundServer, alias: &Alias, file: &Path, root: &Path) -> Option<String> {
     let variables = with_values(std::iter::once(server));
     let context = LoadContext { file, workspace_root: root, env: Env::Values(&*variables) };
     reason(server, alias.as_str(), &context)
@@ -140,4 +151,43 @@ pub(in crate::commands) fn needs_client(one: &Planned) -> Option<String> {
              command again"
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use narthex_client_files::servers::{Text, ToolLists};
+
+    use super::*;
+
+    fn remote(url: &str, header: &str, placeholders: BTreeSet<Placeholder>) -> FoundServer {
+        let plain = |text: &str| Text::Plain(text.to_owned());
+        let headers = BTreeMap::from([(header.to_owned(), plain("1"))]);
+        FoundServer {
+            name: "docs".to_owned(),
+            target: Target::Remote { is_sse: false, url: plain(url), headers },
+            timeout_ms: None,
+            start_timeout_ms: None,
+            tools: ToolLists::default(),
+            is_disabled: false,
+            placeholders,
+            spelled: BTreeMap::new(),
+            left_out: Vec::new(),
+        }
+    }
+
+    /// A server that narthex would refuse gets its reason and no command.
+    #[test]
+    fn a_command_is_printed_only_if_narthex_takes_the_server() {
+        let way = ways(Path::new("/settings.json"), Path::new("/"));
+        let way = |server: &FoundServer| way(server, &Alias::suggest("docs"), &mut BTreeSet::new());
+        let url = "https://docs.example.com/mcp";
+        assert!(matches!(way(&remote(url, "X-Good", BTreeSet::new())), Way::Add(_)));
+        assert!(matches!(way(&remote(url, "X Bad", BTreeSet::new())), Way::Refused(_)));
+        let name = "A_VARIABLE_NEVER_SET".to_owned();
+        let variable = BTreeSet::from([Placeholder::Variable { name, has_default: false }]);
+        let Way::Add(adding) = way(&remote("${env:A_VARIABLE_NEVER_SET}", "X", variable)) else {
+            panic!("it is refused")
+        };
+        assert!(adding.told("adds it").starts_with("set A_VARIABLE_NEVER_SET, which it reads, "));
+    }
 }

@@ -106,7 +106,7 @@ impl Survey {
         let has_servers = !entries.is_empty();
         let asked = (!by_folder.is_empty()).then_some(&settings.daemon);
         let taken = import::taken(&entries, &plan, asked).await;
-        let by_folder = by_folder::stays(&by_folder, taken, &file, &folder);
+        let by_folder = by_folder::stays(&by_folder, taken, check::ways(&file, &folder));
         Ok(Self {
             settings: file,
             folder,

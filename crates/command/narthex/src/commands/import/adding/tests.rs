@@ -1,4 +1,3 @@
-use narthex_client_files::servers::Placeholder;
 use narthex_model::Secret;
 
 use super::*;
@@ -114,28 +113,16 @@ fn names_of_secrets_are_free_ones() {
     assert_eq!(names, ["DOCS_KEY_2", "DOCS_KEY_3"]);
 }
 
-/// A server that narthex would refuse gets its reason and no command, and a variable that is
-/// not set is named before the command.
+/// A variable that is not set is named before the command that needs it.
 #[test]
-fn a_command_is_printed_only_if_narthex_takes_the_server() {
-    let way = |server: &FoundServer| {
-        let alias = Alias::suggest("docs");
-        let file = Path::new("/settings.json");
-        Way::of(server, &alias, &mut BTreeSet::new(), file, Path::new("/"))
-    };
-    let headers = BTreeMap::from([("X Bad".to_owned(), plain("1"))]);
-    let url = plain("https://docs.example.com/mcp");
-    let refused = server(Target::Remote { is_sse: false, url, headers });
-    assert!(matches!(way(&refused), Way::Refused(_)));
-    let name = "A_VARIABLE_NEVER_SET".to_owned();
-    let unset = FoundServer {
-        placeholders: BTreeSet::from([Placeholder::Variable { name, has_default: false }]),
-        ..program(vec![plain("${env:A_VARIABLE_NEVER_SET}")], BTreeMap::new())
-    };
-    let Way::Add(adding) = way(&unset) else { panic!("it is refused") };
+fn a_variable_to_set_comes_first() {
+    let server = program(vec![plain("${env:DOCS}")], BTreeMap::new());
+    let alias = Alias::suggest("docs");
+    let way = Way::of(&server, &alias, &mut BTreeSet::new(), vec!["DOCS".to_owned()]);
+    let Way::Add(adding) = way else { panic!("it has a secret") };
     let told = adding.told("adds it");
-    let begin = "set A_VARIABLE_NEVER_SET, which it reads, here and where the daemon starts, \
-                 then `narthex mcp add docs ";
+    let begin = "set DOCS, which it reads, here and where the daemon starts, then `narthex mcp add \
+                 docs ";
     assert!(told.starts_with(begin), "{told}");
 }
 
