@@ -348,3 +348,28 @@ fn an_uninstallation_keeps_the_settings_of_others() {
     assert!(again.contains("Nothing is left to remove"), "{again}");
     assert!(home.settings().exists());
 }
+
+/// An entry of narthex with a comment of its owner in it stays. It is named with the remedy, also
+/// before the question, and by an uninstallation.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_entry_that_still_starts_narthex_is_named() {
+    let fixture = tracker().await;
+    let home = Home::new(&fixture.url);
+    home.set_up(&[]);
+    edit(&home, ".cursor/mcp.json", "\"connect\"", "/* mine */ \"connect\"");
+    let words = format!(
+        "its entry `narthex` still starts narthex, and stays, since others have written in it: \
+         remove `narthex` from {} by hand",
+        home.place.path("home/.cursor/mcp.json").display()
+    );
+    let commands: [&[&str]; 3] = [
+        &["uninstall", "--dry-run"],
+        &["setup", "--undo", "--dry-run"],
+        &["setup", "--undo", "--yes"],
+    ];
+    for command in commands {
+        let shown = home.run(command).succeeded().stdout;
+        assert!(shown.contains(&words), "{words}\n{shown}");
+    }
+    assert!(home.text(".cursor/mcp.json").contains("/* mine */"));
+}
