@@ -31,8 +31,10 @@ pub fn need_schema(words: &[String]) -> bool {
 }
 
 /// The words that [`parse`] reads as these arguments: `key=value` where it suffices, or else
-/// `key:=JSON`. One JSON object if a key has characters with a meaning. Characters that a terminal
-/// does not show are escaped, so that the words can be copied from one.
+/// `key:=JSON`.
+///
+/// One JSON object if a key has characters with a meaning. Characters that a terminal does not show
+/// are escaped, so that the words can be copied from one.
 pub fn words(arguments: &Map<String, Value>, schema: Option<&Value>) -> Vec<String> {
     let is_plain = |key: &String| {
         let starts_well = key.starts_with(|c: char| c.is_alphanumeric() || c == '_');
