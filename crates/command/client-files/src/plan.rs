@@ -382,10 +382,10 @@ fn starts_narthex(server: &FoundServer) -> bool {
     }
 }
 
-/// True for an entry whose own program is `narthex connect`, or a runner of packages that starts it.
+/// True for an entry whose own program is `narthex connect`, or a runner of packages for it.
 ///
-/// The path and the further arguments do not matter. An entry that reaches a narthex elsewhere, such
-/// as by `ssh` or `docker exec`, is another program.
+/// The path and the further arguments do not matter. An entry that reaches a narthex elsewhere,
+/// such as by `ssh` or `docker exec`, is another program.
 #[must_use]
 pub fn runs_narthex(server: &FoundServer) -> bool {
     let Target::Stdio { command, args, .. } = &server.target else { return false };

@@ -3,12 +3,7 @@
 mod one;
 mod schema;
 
-use std::{
-    io::{IsTerminal as _, stdout},
-    path::Path,
-    process::ExitCode,
-    time::Duration,
-};
+use std::{path::Path, process::ExitCode, time::Duration};
 
 use narthex_client::cli::ToolsArgs;
 use narthex_model::{Alias, ErrorKind, ServerState};
@@ -141,10 +136,6 @@ fn show(all: &[Listed], args: &ToolsArgs, context: &Context) -> Result<ExitCode,
 fn show_one(shown: &Shown<'_>, context: &Context) -> Result<ExitCode, Failure> {
     match context.format {
         Format::Json => output::done(&shown.json())?,
-        // A program gets the command as it is.
-        Format::Quiet if stdout().is_terminal() => {
-            output::line(&output::harmless(&shown.example.to_string()))?;
-        }
         Format::Quiet => output::line(&shown.example.to_string())?,
         Format::Text => output::line(&shown.page())?,
     }

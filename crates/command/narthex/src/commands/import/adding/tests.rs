@@ -1,3 +1,5 @@
+//! Tests of the commands that add a server of one folder, or a second one of a name.
+
 use narthex_model::Secret;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Tests of arguments as people read them, and of schemas of any making.
+
 use super::*;
 
 /// The type in words and the example of one required argument.
