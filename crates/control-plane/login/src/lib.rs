@@ -26,4 +26,6 @@ pub use passkey::{
 };
 pub use pending::{Pending, PendingFull};
 pub use session::{LoginMethod, LoginSession, SessionEnd, SessionLimits};
-pub use token::{Token, TokenHash};
+pub use token::Token;
+
+pub use narthex_oauth::TokenHash;

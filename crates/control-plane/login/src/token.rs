@@ -1,21 +1,14 @@
 //! Random tokens: 256 bits, shown once, stored as a hash.
 
-use std::fmt;
-
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use narthex_model::Secret;
-use sha2::{Digest, Sha256};
+use narthex_oauth::TokenHash;
 
 const RANDOM_BYTES: usize = 32;
 
 /// A token that no stranger can guess. Its text gives access to its holder.
 #[derive(Debug, Clone)]
 pub struct Token(Secret);
-
-/// The stored form of a token: SHA-256, as 43 characters of base64url. With 256 random bits in the
-/// token, a slow hash would add nothing.
-#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct TokenHash(String);
 
 impl Token {
     /// Generates a token.
@@ -38,39 +31,6 @@ impl Token {
     #[must_use]
     pub fn hash(&self) -> TokenHash {
         TokenHash::of(self.expose())
-    }
-}
-
-impl TokenHash {
-    /// The hash of a caller's text, which may be no token.
-    #[must_use]
-    pub fn of(text: &str) -> Self {
-        Self(URL_SAFE_NO_PAD.encode(Sha256::digest(text)))
-    }
-
-    /// A hash of the token for another purpose, such as a form's hidden field. It reveals nothing
-    /// about the token, and is of no use for other purposes.
-    #[must_use]
-    pub fn for_purpose(purpose: &str, text: &str) -> Self {
-        Self(URL_SAFE_NO_PAD.encode(Sha256::digest(format!("narthex {purpose}\n{text}"))))
-    }
-
-    /// A stored hash.
-    #[must_use]
-    pub fn from_stored(text: String) -> Self {
-        Self(text)
-    }
-
-    /// The stored form.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for TokenHash {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("TokenHash")
     }
 }
 

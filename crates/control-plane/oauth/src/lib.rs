@@ -13,6 +13,8 @@ pub mod pkce;
 mod random;
 pub mod scopes;
 pub mod server;
+mod token_hash;
 pub mod urns;
 
 pub use address::{AddressFault, Reach};
+pub use token_hash::TokenHash;

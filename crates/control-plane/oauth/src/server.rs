@@ -88,7 +88,9 @@ pub use revocation::{FoundToken, Revocation, RevocationRequest};
 pub use service::client_credentials;
 pub use text::{ClientName, NAME_MAX, client_link};
 pub use time::StoredTime;
-pub use token::{FamilyId, Token, TokenHash, TokenKind};
+pub use token::{FamilyId, Token, TokenKind};
+
+pub use crate::TokenHash;
 pub use token_request::{
     AssertionRequest, AssertionWay, CodeRequest, GrantRequest, RefreshRequest, ServiceRequest,
     TokenRequest,

@@ -58,7 +58,7 @@ impl Document {
     /// with comments of others stays.
     ///
     /// # Errors
-    /// Those of [`Document::remove`]. The document is then unchanged.
+    /// The errors of [`Document::remove`]. The document is then unchanged.
     pub fn take_out(&mut self, change: &Change) -> Result<Undone, EditError> {
         let What::Inserted { created, is_new_root, .. } = change.what else {
             return Ok(Undone::Changed);

@@ -243,11 +243,8 @@ fn copies_that_an_older_narthex_left_stay() {
     }
 }
 
-/// Two set-ups of one file: each copy is compared before the step before it is undone.
-#[test]
-fn copies_of_two_set_ups_of_a_file_go() {
-    let place = Place::new();
-    set_up_toml(place.path());
+/// Makes a second step of the TOML file, and gives its path.
+fn set_up_toml_again(place: &Place) -> PathBuf {
     let path = home(place.path()).join("b.toml");
     let text = format!("{}\n[s.z]\nk = 3\n", place.text("b.toml"));
     fs::write(&path, &text).unwrap();
@@ -255,6 +252,15 @@ fn copies_of_two_set_ups_of_a_file_go() {
     let edit = Edit::Remove { parent: Parent::map(["s"]), name: "z".to_owned() };
     let new = rewrite(&document, &[edit]).unwrap();
     journal(place.path()).write("b.toml", &path, Some(text.as_bytes()), &new).unwrap();
+    path
+}
+
+/// Two set-ups of one file: each copy is compared before the step before it is undone.
+#[test]
+fn copies_of_two_set_ups_of_a_file_go() {
+    let place = Place::new();
+    set_up_toml(place.path());
+    let path = set_up_toml_again(&place);
     let now = place.text("b.toml").replace("m = 1", "m = 2");
     fs::write(&path, now).unwrap();
     let taken_out = FileUndone::TakenOut { kept: Vec::new(), edited: Vec::new() };
@@ -460,13 +466,7 @@ fn the_outcomes_of_two_steps_are_one() {
 fn a_preview_has_the_outcome_of_each_file_and_changes_nothing() {
     let place = Place::new();
     set_up(place.path());
-    let path = home(place.path()).join("b.toml");
-    let text = format!("{}\n[s.z]\nk = 3\n", place.text("b.toml"));
-    fs::write(&path, &text).unwrap();
-    let document = parse(Format::Toml, text.as_bytes()).unwrap();
-    let edit = Edit::Remove { parent: Parent::map(["s"]), name: "z".to_owned() };
-    let new = rewrite(&document, &[edit]).unwrap();
-    journal(place.path()).write("b.toml", &path, Some(text.as_bytes()), &new).unwrap();
+    set_up_toml_again(&place);
     fs::write(home(place.path()).join("c.yaml"), "s: [").unwrap();
     let texts = || ["a.json", "b.toml", "c.yaml", "d.json"].map(|name| place.text(name));
     let before = texts();

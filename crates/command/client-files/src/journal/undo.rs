@@ -256,7 +256,7 @@ impl Journal {
 }
 
 impl FileStep {
-    /// Those of these entries of the file that start narthex itself, as the file is now.
+    /// The entries among these names that start narthex itself, as the file is now.
     #[must_use]
     pub fn starting_narthex(&self, names: &[String]) -> Vec<String> {
         let now = file::read(&self.path).ok().flatten();

@@ -229,7 +229,7 @@ fn a_start_is_shown_word_by_word_without_secrets() {
         let starts = server(Shape::Cursor, &json!({ "command": "x", "args": args })).starts();
         assert_eq!(starts, format!("x {folder}/x ${{userHome}} ${{env:A}}"));
     }
-    // Each word is that of the file, also where two spellings mean the same, and is told apart.
+    // The words are spelled as in the file, also where two spellings mean the same.
     let args = ["${workspaceFolder}/a", "${workspaceRoot}/b", "${env:HOME}/c", "${userHome}/d e"];
     let found = server(Shape::Cursor, &json!({ "command": "x", "args": args }));
     let [one, two, three, _] = args;

@@ -480,7 +480,8 @@ fn the_commands_for_a_second_server_of_a_name_work_when_they_are_pasted() {
     assert_eq!(stored["notes"]["command"], "notes-a");
 }
 
-/// A second server whose secret no command should have moves by a set-up, or is told to stay.
+/// A second server has a secret that no command should have. The import names the set-up that moves
+/// the server, or says that the server stays.
 #[test]
 fn a_second_server_with_a_secret_word_is_told_its_fate() {
     let home = Home::new();

@@ -112,12 +112,7 @@ impl Device {
     /// When the server refused, or its answer has no usable code or address.
     pub fn read(reply: &Reply<'_>, reach: Reach, now: u64) -> Result<Self, Refusal> {
         let members = successful(reply)?;
-        let unusable = |reason: &str| Refusal {
-            failure: Failure::Refused,
-            code: reason.to_owned(),
-            status: reply.status(),
-            retry_after: None,
-        };
+        let unusable = |reason: &str| Refusal::unusable(reply, reason);
         let text = |name: &str| members.get(name).and_then(Value::as_str);
         let number = |name: &str| {
             let value = members.get(name)?;

@@ -5,7 +5,7 @@ use narthex_model::Secret;
 use serde_json::Value;
 
 use super::{
-    Failure, Form, FormRequest, Refusal, Reply, TokenEndpoint, token_endpoint::RequestFault,
+    Form, FormRequest, Refusal, Reply, TokenEndpoint, token_endpoint::RequestFault,
     tokens::successful,
 };
 use crate::{
@@ -81,12 +81,7 @@ pub fn read_id_jag(reply: &Reply<'_>) -> Result<Secret, Refusal> {
     let token = text("access_token").filter(is_jwt);
     match (token, text("issued_token_type")) {
         (Some(token), Some(ID_JAG)) => Ok(Secret::new(token)),
-        (Some(_) | None, _) => Err(Refusal {
-            failure: Failure::Refused,
-            code: "it gives no ID-JAG".to_owned(),
-            status: reply.status(),
-            retry_after: None,
-        }),
+        (Some(_) | None, _) => Err(Refusal::unusable(reply, "it gives no ID-JAG")),
     }
 }
 
@@ -97,7 +92,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        client::ClientIdentity,
+        client::{ClientIdentity, Failure},
         metadata::ServerMetadata,
         urns::{ACCESS_TOKEN, ID_TOKEN},
     };

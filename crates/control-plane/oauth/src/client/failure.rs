@@ -4,7 +4,7 @@ use std::{fmt, time::Duration};
 
 use narthex_model::ErrorKind;
 
-use super::shown_code;
+use super::{Reply, shown_code};
 
 /// The longest delay between two tries.
 const BACKOFF_MAX: Duration = Duration::from_secs(300);
@@ -119,6 +119,12 @@ impl Refusal {
     pub fn of_code(code: &str, status: Option<u16>) -> Self {
         let failure = Failure::of_code(code);
         Self { failure, code: shown_code(code), status, retry_after: None }
+    }
+
+    /// A refusal in words of narthex: the answer is no error, and cannot be used.
+    pub(super) fn unusable(reply: &Reply<'_>, reason: &str) -> Self {
+        let (failure, status) = (Failure::Refused, reply.status());
+        Self { failure, code: reason.to_owned(), status, retry_after: None }
     }
 
     /// The error's kind.

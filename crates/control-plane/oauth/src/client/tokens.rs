@@ -84,12 +84,7 @@ impl Tokens {
     /// When the server refused, whatever its status says, or the answer has no usable token.
     pub fn read(reply: &Reply<'_>, asked: Asked<'_>) -> Result<Self, Refusal> {
         let members = successful(reply)?;
-        let unusable = |reason: &str| Refusal {
-            failure: Failure::Refused,
-            code: reason.to_owned(),
-            status: reply.status(),
-            retry_after: None,
-        };
+        let unusable = |reason: &str| Refusal::unusable(reply, reason);
         let members = with_user_token(members);
         let access_token =
             secret(&members, "access_token").ok_or_else(|| unusable("no usable access token"))?;
@@ -146,12 +141,7 @@ pub(super) fn successful(reply: &Reply<'_>) -> Result<Map<String, Value>, Refusa
     }
     match reply.is_success() {
         true => Ok(members),
-        false => Err(Refusal {
-            failure: Failure::Refused,
-            code: "no error code".to_owned(),
-            status,
-            retry_after: None,
-        }),
+        false => Err(Refusal::unusable(reply, "no error code")),
     }
 }
 

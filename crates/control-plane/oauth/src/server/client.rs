@@ -5,11 +5,9 @@ use std::time::{Duration, SystemTime};
 use serde::{Deserialize, Serialize};
 use url::{Host, Url};
 
-use super::{
-    client_keys::ClientKeys, redirect::RedirectUri, text::ClientName, time::StoredTime,
-    token::TokenHash,
-};
+use super::{client_keys::ClientKeys, redirect::RedirectUri, text::ClientName, time::StoredTime};
 use crate::{
+    TokenHash,
     random::random_text,
     scopes::{OFFLINE_ACCESS, Scopes},
 };

@@ -9,9 +9,9 @@ use super::{
     grant::Grant,
     redirect::RedirectUri,
     time::StoredTime,
-    token::{FamilyId, Token, TokenHash, TokenKind},
+    token::{FamilyId, Token, TokenKind},
 };
-use crate::pkce::CodeChallenge;
+use crate::{TokenHash, pkce::CodeChallenge};
 
 /// Time for which a code can be used.
 pub const CODE_LIFE: Duration = Duration::from_mins(1);

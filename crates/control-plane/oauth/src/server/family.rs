@@ -8,8 +8,9 @@ use super::{
     answer::OAuthError,
     grant::Grant,
     time::StoredTime,
-    token::{FamilyId, Token, TokenHash},
+    token::{FamilyId, Token},
 };
+use crate::TokenHash;
 
 /// Time for which a refresh token is valid, counted anew at each use.
 pub const REFRESH_LIFE: Duration = Duration::from_hours(30 * 24);

@@ -11,9 +11,9 @@ use super::{
     client::ClientId,
     door::Resource,
     time::StoredTime,
-    token::{FamilyId, Token, TokenHash, TokenKind},
+    token::{FamilyId, Token, TokenKind},
 };
-use crate::scopes::Scopes;
+use crate::{TokenHash, scopes::Scopes};
 
 /// Time for which an access token is valid.
 pub const ACCESS_LIFE: Duration = Duration::from_hours(1);

@@ -8,8 +8,9 @@ use super::{
     credentials::{Credentials, read_form},
     family::Family,
     grant::AccessRecord,
-    token::{FamilyId, TokenHash},
+    token::FamilyId,
 };
+use crate::TokenHash;
 
 /// A request for revocation or introspection. The client in it is not proved yet: see
 /// [`Credentials::prove`].

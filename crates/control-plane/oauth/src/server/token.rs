@@ -2,15 +2,10 @@
 //!
 //! A token is shown once. Only its hash is stored, so that stored data gives no access.
 
-use std::fmt;
-
-use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use narthex_model::Secret;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
-use subtle::ConstantTimeEq;
 
-use crate::random::random_text;
+use crate::{TokenHash, random::random_text};
 
 /// Number of random bytes of a token.
 const RANDOM_BYTES: usize = 32;
@@ -38,12 +33,6 @@ pub enum TokenKind {
 /// A token that no stranger can guess. Its text gives access to its holder.
 #[derive(Debug, Clone)]
 pub struct Token(Secret);
-
-/// The stored form of a token: SHA-256, as 43 characters of base64url. With 256 random bits in the
-/// token, a slow hash would add nothing.
-#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct TokenHash(String);
 
 /// The id of a token family: 128 random bits as base64url. The refresh tokens of the family contain
 /// it, so that also an old one leads to its family.
@@ -111,32 +100,6 @@ impl Token {
     #[must_use]
     pub fn hash(&self) -> TokenHash {
         TokenHash::of(self.expose())
-    }
-}
-
-impl TokenHash {
-    /// The hash of a caller's text, which may be no token.
-    #[must_use]
-    pub fn of(text: &str) -> Self {
-        Self(URL_SAFE_NO_PAD.encode(Sha256::digest(text)))
-    }
-
-    /// The stored form, by which the caller finds the row of a token.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
-    /// True if this is the hash of the text. Takes the same time for every text.
-    #[must_use]
-    pub fn opens_for(&self, text: &str) -> bool {
-        self.0.as_bytes().ct_eq(Self::of(text).0.as_bytes()).into()
-    }
-}
-
-impl fmt::Debug for TokenHash {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("TokenHash")
     }
 }
 

@@ -118,7 +118,7 @@ pub struct Quirks {
     pub failing_token_requests: u32,
     /// The failure of these requests.
     pub token_failure: TokenFailure,
-    /// Number of next polls for a device that are told to slow down; counts down.
+    /// Number of polls for a device that the server still answers with `slow_down`.
     pub slow_down_polls: u32,
 
     // --- The MCP server ---
