@@ -1,0 +1,124 @@
+//! The credential of a link that can change while the link is open.
+//!
+//! A link knows no OAuth. It asks [`Credentials`] for the header of each request, and tells it of
+//! each refusal. An answer that is at hand costs no wait.
+
+use std::{fmt, pin::Pin, time::Duration};
+
+use http::HeaderValue;
+use narthex_model::{Alias, HttpTarget, ServerAuth};
+
+/// A step of a credential that takes time.
+pub type Obtaining<'a> =
+    Pin<Box<dyn Future<Output = Result<Option<HeaderValue>, CredentialFault>> + Send + 'a>>;
+
+/// The credential of all links to one server for one holder.
+pub trait Credentials: Send + Sync + fmt::Debug {
+    /// The value of `Authorization` for the next request, without a wait.
+    fn at_hand(&self) -> AtHand;
+
+    /// The value of `Authorization` for the next request, after a renewal or a request for a token
+    /// if one is due. `None`: send the request without one, so that a 401 starts the discovery.
+    ///
+    /// The work belongs to the credential: a caller that stops waiting stops nothing.
+    fn obtain(&self) -> Obtaining<'_>;
+
+    /// Notes that the server refused a request with 401 or 403. Gives the value with which the
+    /// request is sent once more, or the reason why it cannot be sent.
+    fn refused(&self, refusal: Refusal) -> Obtaining<'_>;
+}
+
+/// The answer of [`Credentials::at_hand`].
+#[derive(Debug, Clone)]
+pub enum AtHand {
+    /// Send the request with this header; without one if `None`.
+    Ready(Option<HeaderValue>),
+    /// Call [`Credentials::obtain`].
+    Ask,
+}
+
+/// A refused request.
+#[derive(Debug, Clone)]
+pub struct Refusal {
+    /// 401 or 403.
+    pub status: u16,
+    /// The values of `WWW-Authenticate`, in their order.
+    pub challenges: Vec<String>,
+    /// The header with which the request was sent.
+    pub sent: Option<HeaderValue>,
+    /// The method of MCP, and the tool of a call: the limit of step-ups counts for each.
+    pub operation: String,
+    /// True if the request was sent again after a refusal already.
+    pub is_repeated: bool,
+}
+
+/// The reason why a request cannot be sent.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CredentialFault {
+    /// A person must sign in, or agree to further scopes. No failure of the server (D17).
+    #[error("{why}")]
+    NeedsConsent {
+        /// The reason and the next step, for operators.
+        why: String,
+        /// The address at which the person signs in, if one is open.
+        address: Option<String>,
+        /// The scopes that the server asks for, if it named them.
+        scopes: Vec<String>,
+    },
+    /// No token can be had now; a later attempt may succeed.
+    #[error("{why}")]
+    Unavailable {
+        /// The reason, without a secret.
+        why: String,
+        /// The time until the next attempt.
+        retry_after: Option<Duration>,
+    },
+    /// The entry cannot work as it is.
+    #[error("{why}")]
+    Unusable {
+        /// The reason and the remedy, for operators.
+        why: String,
+    },
+    /// The server refused the request for a reason that no token changes.
+    #[error("the server refused the credential with HTTP {status}")]
+    Rejected {
+        /// 401 or 403.
+        status: u16,
+    },
+}
+
+/// The parts by which a credential is found.
+#[derive(Debug, Clone, Copy)]
+pub struct CredentialQuery<'a> {
+    /// The name of the server's row.
+    pub alias: &'a Alias,
+    /// The server, with its `auth`.
+    pub target: &'a HttpTarget,
+    /// The holder of the grant; shared connections have none.
+    pub holder: Option<&'a Holder>,
+}
+
+/// The human whose grant a connection uses.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Holder {
+    /// The workspace.
+    pub workspace: String,
+    /// The human's id.
+    pub user: String,
+}
+
+/// Opens credentials for servers whose `auth` needs one that changes.
+pub trait CredentialSource: Send + Sync + fmt::Debug {
+    /// The credential of a server; `None` if its `auth` needs no such credential. Two queries with
+    /// equal parts get the same credential.
+    fn credentials(
+        &self,
+        query: CredentialQuery<'_>,
+    ) -> Option<std::sync::Arc<dyn Credentials>>;
+}
+
+/// True if a credential of this `auth` can change while a link is open.
+#[must_use]
+pub fn changes(auth: &ServerAuth) -> bool {
+    matches!(auth, ServerAuth::OAuth(_) | ServerAuth::Unstated)
+}
