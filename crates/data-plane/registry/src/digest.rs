@@ -202,13 +202,14 @@ impl Fields {
         self.many(headers.values().map(Secret::expose));
         match auth {
             ServerAuth::None => self.text("none"),
+            ServerAuth::Unstated => self.text("unstated"),
             ServerAuth::ApiKey(ApiKeyAuth { header_name, value_prefix, key }) => {
                 self.text("apiKey");
                 self.text(header_name);
                 self.text(value_prefix);
                 self.optional_secret(key.as_ref());
             }
-            ServerAuth::NotYet(oauth) => self.oauth(oauth),
+            ServerAuth::OAuth(oauth) => self.oauth(oauth),
         }
     }
 }

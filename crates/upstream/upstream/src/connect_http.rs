@@ -118,8 +118,8 @@ fn static_headers(target: &HttpTarget) -> Result<HeaderMap, ConnectError> {
         insert(name, value.expose())?;
     }
     match &target.auth {
-        ServerAuth::None => {}
-        ServerAuth::NotYet(oauth) => {
+        ServerAuth::None | ServerAuth::Unstated => {}
+        ServerAuth::OAuth(oauth) => {
             let mode = oauth.mode();
             return Err(ConnectError::Auth(format!("auth mode `{mode}` is not supported yet")));
         }

@@ -25,7 +25,7 @@ pub trait Credentials: Send + Sync + fmt::Debug {
 
     /// Notes that the server refused a request with 401 or 403. Gives the value with which the
     /// request is sent once more, or the reason why it cannot be sent.
-    fn refused(&self, refusal: Refusal) -> Obtaining<'_>;
+    fn refused(&self, refusal: RefusedRequest) -> Obtaining<'_>;
 }
 
 /// The answer of [`Credentials::at_hand`].
@@ -39,7 +39,7 @@ pub enum AtHand {
 
 /// A refused request.
 #[derive(Debug, Clone)]
-pub struct Refusal {
+pub struct RefusedRequest {
     /// 401 or 403.
     pub status: u16,
     /// The values of `WWW-Authenticate`, in their order.
@@ -111,10 +111,7 @@ pub struct Holder {
 pub trait CredentialSource: Send + Sync + fmt::Debug {
     /// The credential of a server; `None` if its `auth` needs no such credential. Two queries with
     /// equal parts get the same credential.
-    fn credentials(
-        &self,
-        query: CredentialQuery<'_>,
-    ) -> Option<std::sync::Arc<dyn Credentials>>;
+    fn credentials(&self, query: CredentialQuery<'_>) -> Option<std::sync::Arc<dyn Credentials>>;
 }
 
 /// True if a credential of this `auth` can change while a link is open.

@@ -12,6 +12,7 @@ mod cause;
 mod connect;
 mod connect_http;
 mod connect_stdio;
+mod credentials;
 mod duplex;
 mod frame;
 mod handshake;
@@ -33,6 +34,10 @@ pub use connect::{
     ConnectContext, ConnectError, Deadlines, Dialect, OnPhase, Phase, Supervision, connect,
 };
 pub use connect_stdio::may_install;
+pub use credentials::{
+    AtHand, CredentialFault, CredentialQuery, CredentialSource, Credentials, Holder, Obtaining,
+    RefusedRequest, changes,
+};
 pub use frame::{ClearedSecret, CutReason, Frame, LinkError, LinkEvent};
 pub use health::{Doubt, Failure, Health};
 pub use inventory::{Inventory, InventoryEntry, ListError, Listed};

@@ -7,13 +7,14 @@ use crate::{Secret, SecretName, WorkspaceId};
 /// The authentication of requests to a server.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ServerAuth {
-    /// No authentication.
+    /// No authentication, as the entry says (E112).
     None,
+    /// The entry names no authentication. Requests have none until the server asks for a sign-in.
+    Unstated,
     /// One header on every request (E22).
     ApiKey(ApiKeyAuth),
-    /// Sign-in by OAuth: read, checked and compared, but not built yet; the row is `error` with
-    /// this reason.
-    NotYet(Box<OAuth>),
+    /// Sign-in by OAuth.
+    OAuth(Box<OAuth>),
 }
 
 impl ServerAuth {
@@ -21,24 +22,24 @@ impl ServerAuth {
     #[must_use]
     pub fn mode(&self) -> &'static str {
         match self {
-            Self::None => "none",
+            Self::None | Self::Unstated => "none",
             Self::ApiKey(_) => "apiKey",
-            Self::NotYet(oauth) => oauth.mode(),
+            Self::OAuth(oauth) => oauth.mode(),
         }
     }
 
     /// True if a person signs in, so that the resulting connection is theirs alone (X-M14).
     #[must_use]
     pub fn is_per_user(&self) -> bool {
-        matches!(self, Self::NotYet(oauth) if matches!(**oauth, OAuth::AuthorizationCode(_)))
+        matches!(self, Self::OAuth(oauth) if matches!(**oauth, OAuth::AuthorizationCode(_)))
     }
 
     /// True if a person must sign in first: no proof of a consent exists yet (D17).
     #[must_use]
     pub fn awaits_consent(&self) -> bool {
         match self {
-            Self::None | Self::ApiKey(_) => false,
-            Self::NotYet(oauth) => {
+            Self::None | Self::Unstated | Self::ApiKey(_) => false,
+            Self::OAuth(oauth) => {
                 matches!(&**oauth, OAuth::AuthorizationCode(auth) if auth.tokens.is_none())
             }
         }
@@ -47,9 +48,9 @@ impl ServerAuth {
     /// The secrets of the authentication, which must never be shown (D22).
     pub(crate) fn secrets(&self) -> Vec<&Secret> {
         match self {
-            Self::None => Vec::new(),
+            Self::None | Self::Unstated => Vec::new(),
             Self::ApiKey(auth) => auth.key.iter().collect(),
-            Self::NotYet(oauth) => match &**oauth {
+            Self::OAuth(oauth) => match &**oauth {
                 OAuth::ClientCredentials(auth) => vec![&auth.client_secret],
                 OAuth::AuthorizationCode(auth) => {
                     let client = auth.client.iter().filter_map(|client| client.secret.as_ref());

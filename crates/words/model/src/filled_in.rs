@@ -44,9 +44,9 @@ fn put(target: &mut Target, place: &SecretPlace, value: &Secret) {
 
 fn put_into_auth(auth: &mut ServerAuth, field: AuthSecret, value: Secret) {
     match auth {
-        ServerAuth::None => {}
+        ServerAuth::None | ServerAuth::Unstated => {}
         ServerAuth::ApiKey(auth) => auth.key = Some(value),
-        ServerAuth::NotYet(oauth) => match &mut **oauth {
+        ServerAuth::OAuth(oauth) => match &mut **oauth {
             OAuth::ClientCredentials(auth) => auth.client_secret = value,
             OAuth::AuthorizationCode(auth) => match field {
                 AuthSecret::Key | AuthSecret::ClientSecret => {
@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn d38_each_field_of_oauth_gets_its_value() {
         let value = Secret::new(VALUE);
-        let oauth = |oauth| http(ServerAuth::NotYet(Box::new(oauth)));
+        let oauth = |oauth| http(ServerAuth::OAuth(Box::new(oauth)));
         let place = SecretPlace::Auth;
         let client = OAuth::ClientCredentials(ClientCredentialsAuth {
             token_url: String::new(),

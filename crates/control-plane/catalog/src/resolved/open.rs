@@ -379,7 +379,7 @@ impl Opener<'_> {
         opened: &mut Vec<Secret>,
     ) -> Result<ServerAuth, OpenError> {
         match self.auth(auth, opened)? {
-            ServerAuth::NotYet(oauth) if matches!(*oauth, OAuth::ClientCredentials(_)) => {
+            ServerAuth::OAuth(oauth) if matches!(*oauth, OAuth::ClientCredentials(_)) => {
                 let remedy = "use `auth` with the mode `apiKey` if the server accepts a key, or \
                               mark its attachment as `optional`";
                 Err(self.not_started("auth", "an OAuth sign-in with client credentials", remedy))
@@ -434,7 +434,7 @@ impl Opener<'_> {
                 })
             }
         };
-        Ok(ServerAuth::NotYet(Box::new(oauth)))
+        Ok(ServerAuth::OAuth(Box::new(oauth)))
     }
 
     fn auth_client(&self, client: &AuthClient) -> Result<OAuthClient, OpenError> {

@@ -23,7 +23,7 @@ pub(super) fn read(reader: &mut Reader<'_>, fields: &Fields, entry: &Place) -> O
     references(reader, fields, entry);
     let at = entry.key("auth");
     let auth = match field(fields, "auth") {
-        None => return Some(ServerAuth::None),
+        None => return Some(ServerAuth::Unstated),
         Some(Node::Object(auth)) => auth,
         Some(node) => {
             reader.wrong_type(&at, node, "an object");
@@ -32,7 +32,7 @@ pub(super) fn read(reader: &mut Reader<'_>, fields: &Fields, entry: &Place) -> O
     };
     if reader.dialect == Dialect::Tolerant && field(auth, "mode").is_none() {
         reader.warn(&at, "ignored: another program's form; `auth` here starts with `mode`");
-        return Some(ServerAuth::None);
+        return Some(ServerAuth::Unstated);
     }
     references(reader, auth, &at);
     // The mode decides who gets which credential. It is the word itself, as the transport is, so
@@ -65,7 +65,7 @@ pub(super) fn read(reader: &mut Reader<'_>, fields: &Fields, entry: &Place) -> O
 }
 
 fn not_yet(oauth: OAuth) -> ServerAuth {
-    ServerAuth::NotYet(Box::new(oauth))
+    ServerAuth::OAuth(Box::new(oauth))
 }
 
 /// A text as written in the file: a message must not contain filled-in values.

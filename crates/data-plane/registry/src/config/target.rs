@@ -75,7 +75,8 @@ impl Reader<'_> {
         match wanted {
             Wanted::Stdio => {
                 self.unused(fields, at, &["url", "headers"], "stdio");
-                if auth.is_some_and(|auth| auth != ServerAuth::None) {
+                if auth.is_some_and(|auth| auth != ServerAuth::None && auth != ServerAuth::Unstated)
+                {
                     self.warn(&at.key("auth"), "a stdio server does not use this; use `env`");
                 }
                 self.stdio(fields, at).map(Target::Stdio)
@@ -89,6 +90,12 @@ impl Reader<'_> {
                 let url = url.and_then(|url| self.url(&at.key(url_key), &url.value));
                 let headers = self.headers(fields, at, auth.as_ref());
                 let (url, auth) = (url?, auth?);
+                let is_authorized = |name: &String| name.eq_ignore_ascii_case("authorization");
+                let auth = match auth {
+                    // The entry has a credential of its own.
+                    ServerAuth::Unstated if headers.keys().any(is_authorized) => ServerAuth::None,
+                    auth => auth,
+                };
                 Some(Target::Http(HttpTarget { url, is_sse, headers, auth }))
             }
         }

@@ -121,7 +121,7 @@ fn e52_each_field_of_a_url_counts() {
 
 fn with_oauth(oauth: OAuth) -> ServerDefinition {
     let mut definition = http();
-    remote(&mut definition).auth = ServerAuth::NotYet(Box::new(oauth));
+    remote(&mut definition).auth = ServerAuth::OAuth(Box::new(oauth));
     definition
 }
 
@@ -137,7 +137,7 @@ fn client_credentials() -> ServerDefinition {
 }
 
 fn exchange(definition: &mut ServerDefinition) -> &mut ClientCredentialsAuth {
-    let ServerAuth::NotYet(oauth) = &mut remote(definition).auth else { panic!("no OAuth") };
+    let ServerAuth::OAuth(oauth) = &mut remote(definition).auth else { panic!("no OAuth") };
     let OAuth::ClientCredentials(auth) = &mut **oauth else { panic!("another mode") };
     auth
 }
@@ -157,7 +157,7 @@ fn authorization_code() -> ServerDefinition {
 }
 
 fn sign_in(definition: &mut ServerDefinition) -> &mut AuthorizationCodeAuth {
-    let ServerAuth::NotYet(oauth) = &mut remote(definition).auth else { panic!("no OAuth") };
+    let ServerAuth::OAuth(oauth) = &mut remote(definition).auth else { panic!("no OAuth") };
     let OAuth::AuthorizationCode(auth) = &mut **oauth else { panic!("another mode") };
     auth
 }

@@ -123,7 +123,7 @@ async fn x_m14_a_server_that_needs_a_sign_in_is_shared_with_no_other_caller() {
     let mut definition = http("x", &fixture.url);
     let Target::Http(target) = &mut definition.target else { unreachable!() };
     let oauth = OAuth::AuthorizationCode(AuthorizationCodeAuth::default());
-    target.auth = ServerAuth::NotYet(Box::new(oauth));
+    target.auth = ServerAuth::OAuth(Box::new(oauth));
     let of = |credential: Option<&str>| {
         let credential = credential.map(Arc::from);
         let identity = Arc::new(MountIdentity { credential, ..MountIdentity::default() });

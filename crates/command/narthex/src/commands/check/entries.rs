@@ -83,7 +83,7 @@ fn faults(loaded: &LoadedConfig, served: &Served) -> Vec<Check> {
 /// A server that can never start in this version.
 fn never_starts(entry: &Entry) -> Option<Check> {
     let Entry::Server(definition) = entry else { return None };
-    let Target::Http(HttpTarget { auth: auth @ ServerAuth::NotYet(_), .. }) = &definition.target
+    let Target::Http(HttpTarget { auth: auth @ ServerAuth::OAuth(_), .. }) = &definition.target
     else {
         return None;
     };

@@ -76,7 +76,7 @@ fn sent_variables(target: &HttpTarget) -> BTreeSet<&str> {
     let headers = target.headers.values().map(Secret::expose);
     let key = match &target.auth {
         ServerAuth::ApiKey(key) => Some(key),
-        ServerAuth::None | ServerAuth::NotYet(_) => None,
+        ServerAuth::None | ServerAuth::Unstated | ServerAuth::OAuth(_) => None,
     };
     let secret = key.and_then(|key| key.key.as_ref()).map(Secret::expose);
     let texts = key.map(|key| key.value_prefix.as_str()).into_iter().chain(secret);
@@ -149,9 +149,9 @@ fn confined(confinement: &Confinement) -> String {
 /// The authentication of requests, and where a credential is sent besides the server.
 fn auth(auth: &ServerAuth) -> Option<String> {
     match auth {
-        ServerAuth::None => None,
+        ServerAuth::None | ServerAuth::Unstated => None,
         ServerAuth::ApiKey(key) => Some(format!("a key in the header {}", key.header_name)),
-        ServerAuth::NotYet(oauth) => Some(match &**oauth {
+        ServerAuth::OAuth(oauth) => Some(match &**oauth {
             OAuth::ClientCredentials(client) => {
                 format!("{} at {}", oauth.mode(), address(&client.token_url))
             }

@@ -14,7 +14,7 @@ fn with(auth: &str) -> String {
 #[test]
 fn e112_an_entry_without_an_auth_block_has_no_authentication() {
     for json in [r#"{ "transport": "http", "url": "https://x" }"#, &with("null")] {
-        assert_eq!(http(entry(json).0).auth, ServerAuth::None);
+        assert_eq!(http(entry(json).0).auth, ServerAuth::Unstated);
     }
     assert_eq!(http(entry(&with(r#"{ "mode": "none" }"#)).0).auth, ServerAuth::None);
 }
@@ -136,7 +136,7 @@ fn e24_e26_complete_oauth_entries_are_valid_and_not_built_yet() {
         audience: Some("aud".to_owned()),
         resource: Some("https://svc.test".to_owned()),
     });
-    assert_eq!(http(read).auth, ServerAuth::NotYet(Box::new(wanted)));
+    assert_eq!(http(read).auth, ServerAuth::OAuth(Box::new(wanted)));
     assert_warned(&warnings, &["servers.x.auth.clientSecret"]);
     let authorization_code = with(
         r#"{ "mode": "authorizationCode", "client": { "clientId": "pre" },
@@ -155,7 +155,7 @@ fn e24_e26_complete_oauth_entries_are_valid_and_not_built_yet() {
         redirect_uri: Some("http://127.0.0.1:53117/cb".to_owned()),
         resource: Some("https://notes.test".to_owned()),
     });
-    assert_eq!(http(read).auth, ServerAuth::NotYet(Box::new(wanted)));
+    assert_eq!(http(read).auth, ServerAuth::OAuth(Box::new(wanted)));
     assert_warned(&warnings, &["servers.x.auth.tokens.accessToken"]);
 }
 
