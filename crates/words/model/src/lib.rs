@@ -71,8 +71,9 @@ pub use agent_env::AgentEnv;
 pub use agent_type::{AgentType, OauthOnOrchestrators};
 pub use alias::{Alias, AliasError};
 pub use auth::{
-    ApiKeyAuth, AuthorizationCodeAuth, ClientCredentialsAuth, HeaderSource, OAuth, OAuthClient,
-    OAuthScopes, OAuthTokens, ServerAuth,
+    ApiKeyAuth, AuthorizationCodeAuth, ClientCredentialsAuth, ClientProof, HeaderSource, OAuth,
+    OAuthClient, OAuthPkce, OAuthRegistration, OAuthResource, OAuthScopes, OAuthTokens,
+    PRIVATE_KEY_JWT, SecretMethod, ServerAuth,
 };
 pub use built_in_tools::BuiltInTools;
 pub use catalog::CatalogKind;
