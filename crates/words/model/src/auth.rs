@@ -1,6 +1,10 @@
 //! The configured authentication of requests to a server.
 
+mod address;
+
 use std::collections::BTreeSet;
+
+pub use address::{CredentialAddressFault, check_credential_address};
 
 use crate::{Secret, SecretName, WorkspaceId};
 
@@ -184,6 +188,9 @@ impl ClientProof {
 
 /// The registered name of the proof by a private key.
 pub const PRIVATE_KEY_JWT: &str = "private_key_jwt";
+
+/// Registered names of the algorithms of private keys.
+pub const KEY_ALGORITHMS: [&str; 2] = ["ES256", "RS256"];
 
 /// The place of a client's secret in requests to the token endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -71,9 +71,9 @@ pub use agent_env::AgentEnv;
 pub use agent_type::{AgentType, OauthOnOrchestrators};
 pub use alias::{Alias, AliasError};
 pub use auth::{
-    ApiKeyAuth, AuthorizationCodeAuth, ClientCredentialsAuth, ClientProof, HeaderSource, OAuth,
-    OAuthClient, OAuthPkce, OAuthRegistration, OAuthResource, OAuthScopes, OAuthTokens,
-    PRIVATE_KEY_JWT, SecretMethod, ServerAuth,
+    ApiKeyAuth, AuthorizationCodeAuth, ClientCredentialsAuth, ClientProof, CredentialAddressFault,
+    HeaderSource, KEY_ALGORITHMS, OAuth, OAuthClient, OAuthPkce, OAuthRegistration, OAuthResource,
+    OAuthScopes, OAuthTokens, PRIVATE_KEY_JWT, SecretMethod, ServerAuth, check_credential_address,
 };
 pub use built_in_tools::BuiltInTools;
 pub use catalog::CatalogKind;
