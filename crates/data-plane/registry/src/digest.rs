@@ -6,8 +6,8 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use narthex_model::{
     ApiKeyAuth, AuthorizationCodeAuth, ClientCredentialsAuth, ClientProof, HeaderSource,
     HttpTarget, NamedSecret, OAuth, OAuthClient, OAuthPkce, OAuthRegistration, OAuthResource,
-    OAuthTokens, Secret, SecretMethod, SecretName, ServerAuth, ServerDefinition, StdioTarget,
-    Target, WorkspaceId,
+    OAuthTokens, Secret, SecretMethod, SecretName, ServerAuth, ServerDefinition, SharedGrant,
+    StdioTarget, Target, WorkspaceId,
 };
 use sha2::Sha256;
 
@@ -171,6 +171,7 @@ impl Fields {
             audience,
             resource,
             authorization_server,
+            grant,
         } = auth;
         self.optional(token_url.as_deref());
         self.text(client_id);
@@ -191,6 +192,11 @@ impl Fields {
         self.optional(audience.as_deref());
         self.optional(resource.as_deref());
         self.optional(authorization_server.as_deref());
+        self.flag(grant.is_some());
+        if let Some(SharedGrant { workspace, server }) = grant {
+            self.text(workspace.as_str());
+            self.text(server);
+        }
     }
 
     fn authorization_code(&mut self, auth: &AuthorizationCodeAuth) {

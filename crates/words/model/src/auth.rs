@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 pub use address::{CredentialAddressFault, check_credential_address};
 
-use crate::{Secret, SecretName, WorkspaceId};
+use crate::{Secret, SecretName, ServerId, WorkspaceId};
 
 /// The authentication of requests to a server.
 #[derive(Debug, Clone, PartialEq)]
@@ -135,6 +135,27 @@ pub struct ClientCredentialsAuth {
     pub resource: Option<String>,
     /// The issuer of the authorization server, instead of the one that the server names.
     pub authorization_server: Option<String>,
+    /// The grant of a server of the catalog. `None` takes the one of the row's alias.
+    pub grant: Option<SharedGrant>,
+}
+
+/// The grant that all runs of a workspace share for one server of the catalog.
+///
+/// Aliases of runs are chosen freely, so that two servers may have one alias.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SharedGrant {
+    /// The workspace.
+    pub workspace: WorkspaceId,
+    /// The server's name among the grants of the workspace.
+    pub server: String,
+}
+
+impl SharedGrant {
+    /// The grant of a server of the catalog. Its name has a `/`, so that it is no alias.
+    #[must_use]
+    pub fn of_catalog(workspace: &WorkspaceId, id: &ServerId) -> Self {
+        Self { workspace: workspace.clone(), server: format!("catalog/{id}") }
+    }
 }
 
 /// The proof of a client that acts without a person.

@@ -153,6 +153,7 @@ mod tests {
                 audience: None,
                 resource: None,
                 authorization_server: None,
+                grant: None,
             });
             let auth = auth_of(filled(oauth(client), place(field)));
             assert!(auth.secrets().contains(&&value), "{auth:?}");

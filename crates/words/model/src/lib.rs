@@ -73,7 +73,8 @@ pub use alias::{Alias, AliasError};
 pub use auth::{
     ApiKeyAuth, AuthorizationCodeAuth, ClientCredentialsAuth, ClientProof, CredentialAddressFault,
     HeaderSource, KEY_ALGORITHMS, OAuth, OAuthClient, OAuthPkce, OAuthRegistration, OAuthResource,
-    OAuthScopes, OAuthTokens, PRIVATE_KEY_JWT, SecretMethod, ServerAuth, check_credential_address,
+    OAuthScopes, OAuthTokens, PRIVATE_KEY_JWT, SecretMethod, ServerAuth, SharedGrant,
+    check_credential_address,
 };
 pub use built_in_tools::BuiltInTools;
 pub use catalog::CatalogKind;

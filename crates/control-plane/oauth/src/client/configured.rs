@@ -152,6 +152,7 @@ impl ClientCredentials {
             audience,
             resource,
             authorization_server,
+            grant: _,
         } = auth;
         let token_url = match token_url {
             Some(url) => Some(address(SETTING_TOKEN_URL, url)?),

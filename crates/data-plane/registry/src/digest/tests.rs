@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, path::PathBuf};
 
-use narthex_model::{Alias, SecretId, SecretPlace};
+use narthex_model::{Alias, SecretId, SecretPlace, ServerId};
 
 use super::*;
 
@@ -134,6 +134,10 @@ fn by_key(pem: &str, key_id: Option<&str>, algorithm: Option<&str>) -> ClientPro
     ClientProof::Key { pem: Secret::new(pem), key_id, algorithm }
 }
 
+fn grant(workspace: &str, id: &str) -> SharedGrant {
+    SharedGrant::of_catalog(&WorkspaceId::new(workspace).unwrap(), &ServerId::new(id).unwrap())
+}
+
 fn client_credentials() -> ServerDefinition {
     with_oauth(OAuth::ClientCredentials(ClientCredentialsAuth {
         token_url: Some("https://id/token".to_owned()),
@@ -143,6 +147,7 @@ fn client_credentials() -> ServerDefinition {
         audience: None,
         resource: None,
         authorization_server: None,
+        grant: None,
     }))
 }
 
@@ -193,6 +198,9 @@ fn e49_each_field_of_client_credentials_counts() {
             ("audience", |d| exchange(d).audience = Some("x".to_owned())),
             ("resource", |d| exchange(d).resource = Some("x".to_owned())),
             ("issuer", |d| exchange(d).authorization_server = Some("x".to_owned())),
+            ("grant", |d| exchange(d).grant = Some(grant("team", "a"))),
+            ("grant of another workspace", |d| exchange(d).grant = Some(grant("other", "a"))),
+            ("grant of another server", |d| exchange(d).grant = Some(grant("team", "b"))),
             ("mode", |d| remote(d).auth = ServerAuth::None),
         ],
     );

@@ -81,6 +81,7 @@ pub(super) fn client_credentials(
         audience,
         resource,
         authorization_server,
+        grant: None,
     });
     Some(ServerAuth::OAuth(Box::new(oauth)))
 }

@@ -136,6 +136,7 @@ fn e24_e26_complete_oauth_entries_are_valid() {
         audience: Some("aud".to_owned()),
         resource: Some("https://svc.test".to_owned()),
         authorization_server: None,
+        grant: None,
     });
     assert_eq!(http(read).auth, ServerAuth::OAuth(Box::new(wanted)));
     assert_warned(&warnings, &["servers.x.auth.clientSecret"]);
