@@ -2,20 +2,19 @@
 
 mod oauth;
 
-use narthex_model::{ApiKeyAuth, AuthSecret, Secret, SecretPlace, ServerAuth, header};
+use narthex_model::{ApiKeyAuth, AuthSecret, Secret, ServerAuth, header};
 
 use super::{
     node::{Node, Place, field, shortened},
-    placeholder::{Dialect, Expanded},
+    placeholder::Dialect,
     problem::EntryProblem,
-    reader::{Fields, REFERENCES, Reader},
-    secrets,
+    reader::{Fields, Reader},
 };
 
 /// Reads the block. An absent block means no authentication until the server asks for it (E112).
 /// `None` after a fault.
 pub(super) fn read(reader: &mut Reader<'_>, fields: &Fields, entry: &Place) -> Option<ServerAuth> {
-    references(reader, fields, entry);
+    reader.references(fields, entry);
     let at = entry.key("auth");
     let auth = match field(fields, "auth") {
         None => return Some(ServerAuth::Unstated),
@@ -29,7 +28,7 @@ pub(super) fn read(reader: &mut Reader<'_>, fields: &Fields, entry: &Place) -> O
         reader.warn(&at, "ignored: another program's form; `auth` here starts with `mode`");
         return Some(ServerAuth::Unstated);
     }
-    references(reader, auth, &at);
+    reader.references(auth, &at);
     // The mode decides who gets which credential. It is the word itself, as the transport is, so
     // that it is known before the file is approved (D27).
     let mode = match field(auth, "mode") {
@@ -67,14 +66,6 @@ fn as_written(fields: &Fields, key: &str) -> String {
     }
 }
 
-fn references(reader: &mut Reader<'_>, fields: &Fields, at: &Place) {
-    for (key, instead) in REFERENCES {
-        if fields.iter().any(|(name, _)| name == key) {
-            reader.fault(&at.key(key), EntryProblem::Reference { key, instead });
-        }
-    }
-}
-
 fn api_key(reader: &mut Reader<'_>, auth: &Fields, at: &Place) -> Option<ServerAuth> {
     reader.unknown_keys(auth, at, &["mode", "key", "headerName", "valuePrefix"]);
     let header_name = reader.filled(auth, at, "headerName");
@@ -98,25 +89,4 @@ fn api_key(reader: &mut Reader<'_>, auth: &Fields, at: &Place) -> Option<ServerA
         value_prefix: prefix?,
         key: key.map(Secret::new),
     }))
-}
-
-impl Reader<'_> {
-    /// A field that should not have its value in the file.
-    fn auth_secret(&mut self, fields: &Fields, at: &Place, key: AuthSecret) -> Option<Secret> {
-        self.auth_text(fields, at, key).map(|text| Secret::new(text.value))
-    }
-
-    /// Reads the text of such a field with its source; warns if the value is in the file.
-    fn auth_text(&mut self, fields: &Fields, at: &Place, key: AuthSecret) -> Option<Expanded> {
-        let place = at.key(key.key());
-        if let Some(named) = self.secret(field(fields, key.key())?, &place, SecretPlace::Auth(key))
-        {
-            return Some(named);
-        }
-        let text = self.filled(fields, at, key.key())?;
-        if !text.is_from_elsewhere() {
-            self.warn(&place, secrets::advice());
-        }
-        Some(text)
-    }
 }

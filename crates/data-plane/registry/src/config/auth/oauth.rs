@@ -11,13 +11,10 @@ use narthex_model::{
     PRIVATE_KEY_JWT, Secret, SecretMethod, ServerAuth, check_credential_address,
 };
 
-use super::{
-    super::{
-        node::{Node, Place, field, shortened},
-        problem::EntryProblem,
-        reader::{Fields, Reader},
-    },
-    references,
+use super::super::{
+    node::{Node, Place, field, shortened},
+    problem::EntryProblem,
+    reader::{Fields, Reader},
 };
 
 /// The mode without a person.
@@ -209,7 +206,7 @@ fn resource(reader: &mut Reader<'_>, auth: &Fields, at: &Place) -> Option<OAuthR
 }
 
 fn read_client(reader: &mut Reader<'_>, client: &Fields, at: &Place) -> Option<OAuthClient> {
-    references(reader, client, at);
+    reader.references(client, at);
     let id = reader.required(client, at, "clientId", AUTHORIZATION_CODE);
     let secret = reader.auth_secret(client, at, AuthSecret::ClientSecret);
     Some(OAuthClient { id: id?, secret })
