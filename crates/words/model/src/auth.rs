@@ -6,6 +6,8 @@ use std::collections::BTreeSet;
 
 pub use address::{CredentialAddressFault, check_credential_address};
 
+use serde::{Serialize, Serializer};
+
 use crate::{Secret, SecretName, ServerId, WorkspaceId};
 
 /// The authentication of requests to a server.
@@ -214,11 +216,13 @@ pub const PRIVATE_KEY_JWT: &str = "private_key_jwt";
 pub const KEY_ALGORITHMS: [&str; 2] = ["ES256", "RS256"];
 
 /// The place of a client's secret in requests to the token endpoint.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum SecretMethod {
     /// The header `Authorization`.
+    #[serde(rename = "client_secret_basic")]
     Basic,
     /// The form.
+    #[serde(rename = "client_secret_post")]
     Post,
 }
 
@@ -289,8 +293,16 @@ impl OAuthResource {
     }
 }
 
+/// The spelling in the configuration.
+impl Serialize for OAuthResource {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
 /// The way to a client id at an authorization server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum OAuthRegistration {
     /// The first possible of the others.
     Auto,
@@ -319,7 +331,8 @@ impl OAuthRegistration {
 }
 
 /// The rule for authorization servers that do not list S256.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum OAuthPkce {
     /// Refuse them.
     Require,
@@ -359,4 +372,38 @@ pub struct OAuthTokens {
     pub refresh_token: Option<Secret>,
     /// When the access token ends, in seconds since 1970 (E96).
     pub expires_at: Option<u64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn words_of_settings_are_written_as_they_are_read() {
+        for way in OAuthRegistration::ALL {
+            assert_eq!(json!(way), way.word());
+        }
+        for rule in OAuthPkce::ALL {
+            assert_eq!(json!(rule), rule.word());
+        }
+        for method in SecretMethod::ALL {
+            assert_eq!(json!(method), method.word());
+        }
+        assert_eq!(json!(OAuthResource::Omit), "omit");
+        assert_eq!(json!(OAuthResource::Url("https://x.example".into())), "https://x.example");
+    }
+
+    #[test]
+    fn o92_the_grant_of_a_catalog_server_is_the_one_of_no_alias() {
+        let grant = |workspace: &str, id: &str| {
+            let workspace = WorkspaceId::new(workspace).unwrap();
+            SharedGrant::of_catalog(&workspace, &ServerId::new(id).unwrap())
+        };
+        let one = grant("team", "orders");
+        assert!(crate::Alias::new(&one.server).is_err(), "{}", one.server);
+        assert_ne!(one, grant("other", "orders"));
+        assert_ne!(one, grant("team", "order"));
+    }
 }
