@@ -9,7 +9,7 @@ use std::{collections::HashSet, fmt, sync::Arc, time::Duration};
 use narthex_model::{
     Alias, CallErrorKind, ServerDefinition, ServerFailure, ServerState, command::narthex,
 };
-use narthex_upstream::{CutReason, Ended};
+use narthex_upstream::{CutReason, Ended, Holder};
 
 use crate::{
     ConnectionId, Found, Mount, Registry,
@@ -29,11 +29,14 @@ pub struct MountOptions {
     /// True if one failure undoes the whole set. Servers marked as optional may still fail.
     /// Default: true.
     pub is_strict: bool,
+    /// The human whose grants the set uses at servers to which a person signs in. `None`: such a
+    /// server is `authenticating`, and is not connected.
+    pub holder: Option<Holder>,
 }
 
 impl Default for MountOptions {
     fn default() -> Self {
-        Self { timeout: MOUNT_TIMEOUT, is_strict: true }
+        Self { timeout: MOUNT_TIMEOUT, is_strict: true, holder: None }
     }
 }
 

@@ -70,6 +70,11 @@ pub struct Found {
     pub activity: Option<&'static str>,
     /// Reason for `error` or `authenticating`.
     pub error: Option<ServerFailure>,
+    /// The address at which a person signs in to the server, if one is open: only in
+    /// `authenticating`.
+    pub auth_url: Option<String>,
+    /// The scopes that the server asks for, if it named them: only in `authenticating`.
+    pub auth_scopes: Vec<String>,
     /// The shared link: only in `ready`, and not while the server is asleep.
     pub link: Option<Arc<Link>>,
     /// The server's last description of itself.
@@ -131,6 +136,8 @@ impl Found {
             state,
             activity: None,
             error: None,
+            auth_url: None,
+            auth_scopes: Vec::new(),
             link: None,
             facts: None,
             is_asleep: false,

@@ -10,7 +10,7 @@ use tokio::{sync::mpsc, time::Instant};
 use tokio_util::task::TaskTracker;
 
 use crate::{
-    Health, LinkError, LinkEvent,
+    Credentials, Health, LinkError, LinkEvent,
     link::{ClientIdentity, Inner, Link, ServerFacts, UseCount},
     outlet::Outlet,
     secrets,
@@ -100,6 +100,9 @@ pub struct ConnectContext {
     pub on_phase: Option<OnPhase>,
     /// The state of the server's health, on all links to it.
     pub health: Arc<Health>,
+    /// The credential of a server over HTTP that can change while a link is open. It replaces an
+    /// `Authorization` header of the definition.
+    pub credentials: Option<Arc<dyn Credentials>>,
 }
 
 /// The supervision of servers' programs, shared by all servers.

@@ -61,6 +61,7 @@ impl World {
             proxies: Arc::default(),
             on_phase: None,
             health: Arc::default(),
+            credentials: None,
         };
         Self { context, events, tasks }
     }
