@@ -10,7 +10,7 @@ use tokio::{sync::mpsc, time::Instant};
 use tokio_util::task::TaskTracker;
 
 use crate::{
-    Credentials, Health, LinkError, LinkEvent,
+    CredentialFault, Credentials, Health, LinkError, LinkEvent,
     link::{ClientIdentity, Inner, Link, ServerFacts, UseCount},
     outlet::Outlet,
     secrets,
@@ -203,7 +203,7 @@ impl ConnectError {
     #[must_use]
     pub fn call_kind(&self) -> narthex_model::CallErrorKind {
         use narthex_model::CallErrorKind as Kind;
-        if self.is_refused_credential() {
+        if self.is_refused_credential() || self.credential_fault().is_some() {
             return Kind::AuthUnavailable;
         }
         match self {
@@ -222,9 +222,14 @@ impl ConnectError {
     /// Returns a conversion of a failure to an error that names this message of the handshake.
     pub(crate) fn at(message: &'static str) -> impl FnOnce(LinkError) -> Self {
         move |error| {
-            // No message arrived then, so its name explains nothing.
-            let is_lost = matches!(&error, LinkError::Client(cause) if is_on_the_way(cause));
-            if is_lost { Self::Link(error) } else { Self::Message { message, error } }
+            // No message arrived then, so the name of one explains nothing.
+            let is_plain = match &error {
+                LinkError::Client(cause) => is_on_the_way(cause),
+                // No message of the handshake was carried out.
+                LinkError::SignIn { .. } => true,
+                _ => false,
+            };
+            if is_plain { Self::Link(error) } else { Self::Message { message, error } }
         }
     }
 
@@ -247,6 +252,12 @@ impl ConnectError {
     #[must_use]
     pub fn is_forgotten(&self) -> bool {
         matches!(self.link(), Some(LinkError::SessionEnded))
+    }
+
+    /// The reason why no credential could be had; `None` for an error of another kind.
+    #[must_use]
+    pub fn credential_fault(&self) -> Option<&CredentialFault> {
+        self.link().and_then(LinkError::credential_fault)
     }
 
     /// True if the server refuses the client's credential.
@@ -294,6 +305,7 @@ impl ConnectError {
                 | LinkError::BrokenOff(_)
                 | LinkError::Client(_)
                 | LinkError::AuthRejected { .. }
+                | LinkError::SignIn { .. }
                 | LinkError::Deadline(_)
                 | LinkError::Request(_),
             )

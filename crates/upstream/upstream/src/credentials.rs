@@ -87,6 +87,38 @@ pub enum CredentialFault {
     },
 }
 
+impl CredentialFault {
+    /// True if a person must act at the authorization server.
+    #[must_use]
+    pub fn needs_consent(&self) -> bool {
+        matches!(self, Self::NeedsConsent { .. })
+    }
+
+    /// The time until the next attempt, if it is known.
+    #[must_use]
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Unavailable { retry_after, .. } => *retry_after,
+            Self::NeedsConsent { .. } | Self::Unusable { .. } | Self::Rejected { .. } => None,
+        }
+    }
+
+    /// The fault with cleaned texts. An address stays as it is: a change would break it.
+    pub(crate) fn redacted(&self, clean: &impl Fn(&str) -> String) -> Self {
+        match self {
+            Self::NeedsConsent { why, address, scopes } => {
+                let (address, scopes) = (address.clone(), scopes.clone());
+                Self::NeedsConsent { why: clean(why), address, scopes }
+            }
+            Self::Unavailable { why, retry_after } => {
+                Self::Unavailable { why: clean(why), retry_after: *retry_after }
+            }
+            Self::Unusable { why } => Self::Unusable { why: clean(why) },
+            Self::Rejected { status } => Self::Rejected { status: *status },
+        }
+    }
+}
+
 /// The parts by which a credential is found.
 #[derive(Debug, Clone, Copy)]
 pub struct CredentialQuery<'a> {

@@ -146,6 +146,9 @@ impl LinkError {
     fn doubt(&self) -> Doubt {
         match self {
             Self::AuthRejected { .. } => Doubt::Grave,
+            Self::SignIn { is_step_up: true, .. } => Doubt::None,
+            Self::SignIn { .. } if self.is_unreachable() => Doubt::Slight,
+            Self::SignIn { .. } => Doubt::Grave,
             Self::BrokenOff(error) => error.doubt(),
             Self::Client(error) if !error.may_have_arrived() => Doubt::Grave,
             Self::Status { status: 404 | 410 | 502..=504, .. } => Doubt::Grave,

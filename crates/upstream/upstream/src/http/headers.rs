@@ -11,6 +11,8 @@ const ACCEPT_BOTH: HeaderValue = HeaderValue::from_static("application/json, tex
 /// compressed all the same.
 const UNCODED: HeaderValue = HeaderValue::from_static("identity");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
+/// The value of `Authorization` in headers that are built before the credential is known.
+const BLANK: HeaderValue = HeaderValue::from_static("");
 /// Number of headers that a POST has in addition to the headers of every request.
 const POST_HEADERS: usize = 4;
 /// Number of headers that a request usually adds: version, method, name, trace.
@@ -24,6 +26,9 @@ pub(super) struct Headers {
     /// The headers of a POST: all headers that the client adds, and room for the headers of one
     /// request. Growing a copy would cost more than copying.
     pub(super) post: HeaderMap,
+    /// True if `Authorization` is blank until a request has its credential. To replace a header
+    /// costs less than to add one.
+    is_blank: bool,
 }
 
 /// The results of the handshake.
@@ -35,16 +40,40 @@ pub(super) struct Established {
 }
 
 impl Headers {
-    pub(super) fn new(common: HeaderMap, host: &HeaderValue) -> Self {
-        let mut common = common;
+    /// Headers of a link whose credential `changes`, or is among them.
+    pub(super) fn new(mut common: HeaderMap, host: &HeaderValue, changes: bool) -> Self {
+        let is_blank = changes && !common.contains_key(header::AUTHORIZATION);
+        if is_blank {
+            common.insert(header::AUTHORIZATION, BLANK);
+        }
         common.entry(header::ACCEPT_ENCODING).or_insert(UNCODED);
+        Self::built(common, host, is_blank)
+    }
+
+    fn built(common: HeaderMap, host: &HeaderValue, is_blank: bool) -> Self {
         let mut post = common.clone();
         post.reserve(POST_HEADERS + REQUEST_HEADERS);
         post.insert(header::HOST, host.clone());
         post.insert(header::ACCEPT, ACCEPT_BOTH);
         post.insert(header::CONTENT_TYPE, JSON);
         post.insert(header::CONTENT_LENGTH, HeaderValue::from_static("0"));
-        Self { common, post }
+        Self { common, post, is_blank }
+    }
+
+    /// Puts the credential of one request into a copy of these headers. `None`: the request keeps
+    /// the credential of the definition, or has none.
+    pub(super) fn authorize(&self, copy: &mut HeaderMap, value: Option<&HeaderValue>) {
+        match value {
+            Some(value) => {
+                let mut value = value.clone();
+                value.set_sensitive(true);
+                copy.insert(header::AUTHORIZATION, value);
+            }
+            None if self.is_blank => {
+                copy.remove(header::AUTHORIZATION);
+            }
+            None => {}
+        }
     }
 }
 
@@ -62,6 +91,53 @@ impl Established {
         if let Some(session) = &session {
             common.insert(MCP_SESSION_ID, session.clone());
         }
-        Self { revision, session, headers: Headers::new(common, host) }
+        Self { revision, session, headers: Headers::built(common, host, first.is_blank) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn host() -> HeaderValue {
+        HeaderValue::from_static("mcp.example.com")
+    }
+
+    /// A credential of a request replaces one in the definition, and is never shown. Without one,
+    /// the definition's stays, and no blank header is sent.
+    #[test]
+    fn c28_each_request_has_the_credential_of_its_moment() {
+        let token = HeaderValue::from_static("Bearer t-1");
+        let mut fixed = HeaderMap::new();
+        fixed.insert(header::AUTHORIZATION, HeaderValue::from_static("Basic eA=="));
+        for (common, without) in [(HeaderMap::new(), None), (fixed, Some("Basic eA=="))] {
+            let first = Headers::new(common, &host(), true);
+            let revision = Revision::V2025_06_18;
+            let established = Established::new(&first, &host(), revision, None);
+            for headers in [&first, &established.headers] {
+                for map in [&headers.common, &headers.post] {
+                    let sent = |value: Option<&HeaderValue>| {
+                        let mut copy = map.clone();
+                        headers.authorize(&mut copy, value);
+                        copy.get(header::AUTHORIZATION).cloned()
+                    };
+                    let with = sent(Some(&token)).unwrap();
+                    assert!(with == "Bearer t-1" && with.is_sensitive());
+                    let kept = sent(None);
+                    assert_eq!(
+                        kept.as_ref().map(HeaderValue::as_bytes),
+                        without.map(str::as_bytes)
+                    );
+                }
+            }
+        }
+    }
+
+    /// A link whose credential cannot change has no blank header.
+    #[test]
+    fn e22_a_link_without_such_a_credential_is_as_it_was() {
+        let headers = Headers::new(HeaderMap::new(), &host(), false);
+        assert!(!headers.post.contains_key(header::AUTHORIZATION));
+        assert!(!headers.common.contains_key(header::AUTHORIZATION));
     }
 }
