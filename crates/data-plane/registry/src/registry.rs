@@ -276,7 +276,7 @@ impl Shared {
 
     pub(crate) fn settings(&self) -> Settings {
         let RegistryOptions { deadlines, idle_stop, .. } = self.options;
-        Settings { deadlines, idle_stop, awaits_consent: false }
+        Settings { deadlines, idle_stop, awaits_consent: false, signs_in: true }
     }
 
     /// Publishes a snapshot of the rows as they are, which may differ from the last ones.

@@ -73,8 +73,6 @@ pub struct Found {
     /// The address at which a person signs in to the server, if one is open: only in
     /// `authenticating`.
     pub auth_url: Option<String>,
-    /// The scopes that the server asks for, if it named them: only in `authenticating`.
-    pub auth_scopes: Vec<String>,
     /// The shared link: only in `ready`, and not while the server is asleep.
     pub link: Option<Arc<Link>>,
     /// The server's last description of itself.
@@ -137,7 +135,6 @@ impl Found {
             activity: None,
             error: None,
             auth_url: None,
-            auth_scopes: Vec::new(),
             link: None,
             facts: None,
             is_asleep: false,

@@ -36,7 +36,7 @@ pub(crate) async fn shake(setup: &Setup<'_>, target: &HttpTarget) -> Result<Shak
     let dialect = if target.is_sse { Some(Dialect::Sse) } else { context.dialect };
     let mut refusal = None;
     // A token that must be requested first does not count toward the time of the probe.
-    drop(authorization.value().await?);
+    let is_authorized = authorization.value().await?.is_some();
     if dialect != Some(Dialect::Sse) {
         let path = url[url::Position::BeforePath..url::Position::AfterQuery].parse();
         let path =
@@ -46,6 +46,7 @@ pub(crate) async fn shake(setup: &Setup<'_>, target: &HttpTarget) -> Result<Shak
             path,
             headers: headers.clone(),
             authorization: authorization.clone(),
+            is_authorized,
             outlet: setup.outlet(),
             limits: context.limits,
             tasks: context.tasks.clone(),

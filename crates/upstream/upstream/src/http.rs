@@ -102,6 +102,8 @@ pub(crate) struct HttpParts {
     pub(crate) headers: HeaderMap,
     /// The credential that can change.
     pub(crate) authorization: Authorization,
+    /// True if that credential exists already.
+    pub(crate) is_authorized: bool,
     pub(crate) outlet: Outlet,
     pub(crate) limits: Limits,
     pub(crate) tasks: TaskTracker,
@@ -118,8 +120,7 @@ pub(crate) enum HttpCall {
 
 impl HttpLink {
     pub(crate) fn open(parts: HttpParts) -> OwnedHttp {
-        let changes = parts.authorization.changes();
-        let first = Headers::new(parts.headers, parts.client.host(), changes);
+        let first = Headers::new(parts.headers, parts.client.host(), parts.is_authorized);
         OwnedHttp(Arc::new(Self {
             client: parts.client,
             path: parts.path,

@@ -5,8 +5,10 @@ use std::{
     sync::{Arc, atomic::Ordering},
 };
 
-use narthex_model::{CallErrorKind, ServerState};
-use narthex_upstream::{ConnectError, Deadlines, Dialect, Inventory, Link, LinkEvent, Phase};
+use narthex_model::{CallErrorKind, ServerState, WantedSignIn};
+use narthex_upstream::{
+    ConnectError, Deadlines, Dialect, Inventory, Link, LinkError, LinkEvent, Phase,
+};
 use narthex_wire::Notification;
 use tokio::{
     sync::{mpsc, oneshot},
@@ -49,6 +51,8 @@ pub(super) struct Fault {
     /// True if time alone may mend the fault: the server was not reached, or reported that it
     /// cannot work now.
     pub(super) is_unreachable: bool,
+    /// The sign-in of a person for which the server waits.
+    pub(super) sign_in: Option<Box<WantedSignIn>>,
 }
 
 impl Fault {
@@ -60,6 +64,7 @@ impl Fault {
             is_refused: false,
             is_forgotten: false,
             is_unreachable: false,
+            sign_in: None,
         }
     }
 
@@ -70,7 +75,7 @@ impl Fault {
 
     /// True if only a person can mend the fault, so that no further attempt may help.
     pub(super) fn needs_person(&self) -> bool {
-        self.kind == CallErrorKind::AuthUnavailable
+        self.kind == CallErrorKind::AuthUnavailable && !self.is_unreachable
     }
 
     /// The cause with narthex's action.
@@ -86,18 +91,27 @@ impl Fault {
     }
 }
 
-impl From<ConnectError> for Fault {
-    fn from(error: ConnectError) -> Self {
-        Self {
+impl Connection {
+    fn fault(&self, error: &ConnectError) -> Fault {
+        Fault {
             is_forgotten: error.is_forgotten(),
             is_unreachable: error.is_unreachable(),
             is_refused: error.is_refused_credential(),
-            ..Self::new(error.call_kind(), error.to_string())
+            sign_in: self.wanted_by(error).map(Box::new),
+            ..Fault::new(error.call_kind(), error.to_string())
         }
     }
-}
 
-impl Connection {
+    /// The fault of a server that did not answer a request of narthex.
+    pub(super) fn fault_of(&self, error: &LinkError, message: String) -> Fault {
+        Fault {
+            is_unreachable: error.is_unreachable(),
+            is_refused: matches!(error, LinkError::AuthRejected { .. }),
+            sign_in: self.wanted(error).map(Box::new),
+            ..Fault::new(error.call_kind(), message)
+        }
+    }
+
     pub(super) async fn open(
         self: &Arc<Self>,
         shared: &Arc<Shared>,
@@ -109,6 +123,7 @@ impl Connection {
         let of = (&found.log, &found.health);
         let mut context = shared.context(events, self.settings.deadlines, of);
         context.dialect = dialect;
+        context.credentials = self.credentials();
         let (observer, connection) = (shared.clone(), self.clone());
         context.on_phase = Some(Arc::new(move |phase| {
             let activity = match phase {
@@ -120,7 +135,7 @@ impl Connection {
         self.is_connecting.store(true, Ordering::Release);
         let connected = narthex_upstream::connect(&self.definition, &context).await;
         self.is_connecting.store(false, Ordering::Release);
-        let (link, dialect) = connected?;
+        let (link, dialect) = connected.map_err(|error| self.fault(&error))?;
         let link = Arc::new(link);
         self.has_at_hand(&link);
         if self.is_ending() {
@@ -215,9 +230,10 @@ impl Connection {
         match fetched {
             Ok(Ok(inventory)) => Ok((inventory, is_stale)),
             Ok(Err(failed)) => {
-                let (message, error) = (failed.to_string(), failed.error);
-                let is_unreachable = error.is_unreachable();
-                Err(Fault { is_unreachable, ..Fault::new(error.call_kind(), message) })
+                let message = failed.to_string();
+                let fault = self.fault_of(&failed.error, message);
+                // The credential was good enough for the handshake.
+                Err(Fault { is_refused: false, ..fault })
             }
             Err(_) => Err(Fault::unreachable(
                 CallErrorKind::Timeout,

@@ -40,9 +40,10 @@ pub(super) struct Established {
 }
 
 impl Headers {
-    /// Headers of a link whose credential `changes`, or is among them.
-    pub(super) fn new(mut common: HeaderMap, host: &HeaderValue, changes: bool) -> Self {
-        let is_blank = changes && !common.contains_key(header::AUTHORIZATION);
+    /// Headers of a link whose requests will probably have a credential of their own, if
+    /// `is_authorized`.
+    pub(super) fn new(mut common: HeaderMap, host: &HeaderValue, is_authorized: bool) -> Self {
+        let is_blank = is_authorized && !common.contains_key(header::AUTHORIZATION);
         if is_blank {
             common.insert(header::AUTHORIZATION, BLANK);
         }
@@ -111,7 +112,8 @@ mod tests {
         let mut fixed = HeaderMap::new();
         fixed.insert(header::AUTHORIZATION, HeaderValue::from_static("Basic eA=="));
         for (common, without) in [(HeaderMap::new(), None), (fixed, Some("Basic eA=="))] {
-            let first = Headers::new(common, &host(), true);
+          for is_authorized in [false, true] {
+            let first = Headers::new(common.clone(), &host(), is_authorized);
             let revision = Revision::V2025_06_18;
             let established = Established::new(&first, &host(), revision, None);
             for headers in [&first, &established.headers] {
