@@ -185,7 +185,7 @@ impl Life<'_> {
                 Err(Fault { sign_in: Some(wanted), message, .. }) => {
                     dialect = None;
                     self.connection.authenticating(self.shared, &message, *wanted);
-                    self.signs_in().await;
+                    self.until_signed_in().await;
                     continue;
                 }
                 // The server works, unless it forgets again.
@@ -241,7 +241,7 @@ impl Life<'_> {
                 let wanted = fault.sign_in.map(|wanted| *wanted).unwrap_or_default();
                 self.connection.authenticating(self.shared, &fault.message, wanted);
                 self.set_aside(&link);
-                self.signs_in().await;
+                self.until_signed_in().await;
                 return Next::AtOnce;
             }
             End::CredentialChanged => {
@@ -267,7 +267,7 @@ impl Life<'_> {
     }
 
     /// Waits until a person has signed in.
-    async fn signs_in(&self) {
+    async fn until_signed_in(&self) {
         self.connection.credential_news().await;
         self.connection.signed_in(self.shared);
     }

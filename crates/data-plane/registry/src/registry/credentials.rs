@@ -26,7 +26,7 @@ impl Registry {
         });
         if has_failed {
             let declared = slot.declared.clone();
-            drop(rows.put(&self.shared, declared, IsRetry::IfFailed));
+            rows.put(&self.shared, declared, IsRetry::IfFailed);
             self.shared.publish_rows(&mut rows);
         }
     }
