@@ -12,6 +12,8 @@ use crate::{AtHand, CredentialFault, Credentials, LinkError, RefusedRequest};
 #[derive(Debug, Clone)]
 pub(crate) struct Authorization {
     credentials: Option<Arc<dyn Credentials>>,
+    /// True if it is the grant of one human.
+    has_holder: bool,
 }
 
 /// A request that can be built again after a refusal.
@@ -32,8 +34,8 @@ pub(crate) trait Resend: Sync {
 }
 
 impl Authorization {
-    pub(crate) fn new(credentials: Option<Arc<dyn Credentials>>) -> Self {
-        Self { credentials }
+    pub(crate) fn new(credentials: Option<Arc<dyn Credentials>>, has_holder: bool) -> Self {
+        Self { credentials, has_holder }
     }
 
     /// True if the credential can change.
@@ -49,7 +51,7 @@ impl Authorization {
         let Some(credentials) = &self.credentials else { return Ok(None) };
         match credentials.at_hand() {
             AtHand::Ready(value) => Ok(value),
-            AtHand::Ask => credentials.obtain().await.map_err(|fault| failed(fault, false)),
+            AtHand::Ask => credentials.obtain().await.map_err(|fault| self.failed(fault, false)),
         }
     }
 
@@ -68,11 +70,64 @@ impl Authorization {
         let response = send_once(client, request, value.as_ref()).await?;
         match &self.credentials {
             Some(credentials) if is_refusal(response.status) => {
-                Box::pin(send_again(&**credentials, client, request, value, response)).await
+                let refused = Refused { value, response };
+                Box::pin(self.send_again(&**credentials, client, request, refused)).await
             }
             Some(_) | None => Ok(response),
         }
     }
+
+    /// Sends a refused request again, as long as its credential can be improved.
+    async fn send_again<R: Resend>(
+        &self,
+        credentials: &dyn Credentials,
+        client: &HttpClient,
+        request: &R,
+        refused: Refused,
+    ) -> Result<HttpResponse, LinkError> {
+        let Refused { mut value, mut response } = refused;
+        let (mut is_renewed, mut is_stepped_up) = (false, false);
+        while is_refusal(response.status) && !is_about_session(request, &mut response).await {
+            let is_step_up = response.status == StatusCode::FORBIDDEN;
+            let refused = RefusedRequest {
+                status: response.status.as_u16(),
+                challenges: challenges(&response.headers),
+                sent: value.clone(),
+                operation: request.operation(),
+                is_repeated: is_renewed || is_stepped_up,
+            };
+            let is_done = if is_step_up { &mut is_stepped_up } else { &mut is_renewed };
+            let may_repeat = !std::mem::replace(is_done, true);
+            match credentials.refused(refused).await {
+                Ok(Some(better)) if may_repeat => {
+                    // The connection is free for the next request, and the body explains a refusal
+                    // that no longer counts.
+                    drop(response);
+                    response = send_once(client, request, Some(&better)).await?;
+                    value = Some(better);
+                }
+                Ok(_) | Err(CredentialFault::Rejected { .. }) => break,
+                Err(fault) => return Err(self.failed(fault, is_step_up)),
+            }
+        }
+        Ok(response)
+    }
+
+    fn failed(&self, fault: CredentialFault, is_step_up: bool) -> LinkError {
+        match fault {
+            CredentialFault::Rejected { status } => LinkError::AuthRejected { status },
+            fault => {
+                let (fault, has_holder) = (Arc::new(fault), self.has_holder);
+                LinkError::SignIn { fault, is_step_up, has_holder }
+            }
+        }
+    }
+}
+
+/// A refused request: its credential, and the answer.
+struct Refused {
+    value: Option<HeaderValue>,
+    response: HttpResponse,
 }
 
 fn is_refusal(status: StatusCode) -> bool {
@@ -94,40 +149,6 @@ async fn send_once<R: Resend>(
     }
 }
 
-/// Sends a refused request again, as long as its credential can be improved.
-async fn send_again<R: Resend>(
-    credentials: &dyn Credentials,
-    client: &HttpClient,
-    request: &R,
-    mut sent: Option<HeaderValue>,
-    mut response: HttpResponse,
-) -> Result<HttpResponse, LinkError> {
-    let (mut is_renewed, mut is_stepped_up) = (false, false);
-    while is_refusal(response.status) && !is_about_session(request, &mut response).await {
-        let is_step_up = response.status == StatusCode::FORBIDDEN;
-        let refused = RefusedRequest {
-            status: response.status.as_u16(),
-            challenges: challenges(&response.headers),
-            sent: sent.clone(),
-            operation: request.operation(),
-            is_repeated: is_renewed || is_stepped_up,
-        };
-        let is_done = if is_step_up { &mut is_stepped_up } else { &mut is_renewed };
-        let may_repeat = !std::mem::replace(is_done, true);
-        match credentials.refused(refused).await {
-            Ok(Some(value)) if may_repeat => {
-                // The body explains a refusal that no longer counts.
-                drop(response);
-                response = send_once(client, request, Some(&value)).await?;
-                sent = Some(value);
-            }
-            Ok(_) | Err(CredentialFault::Rejected { .. }) => break,
-            Err(fault) => return Err(failed(fault, is_step_up)),
-        }
-    }
-    Ok(response)
-}
-
 /// True if a 401 without a challenge says that the server does not know the session: no credential
 /// mends that.
 async fn is_about_session<R: Resend>(request: &R, response: &mut HttpResponse) -> bool {
@@ -147,13 +168,6 @@ async fn is_about_session<R: Resend>(request: &R, response: &mut HttpResponse) -
 fn challenges(headers: &HeaderMap) -> Vec<String> {
     let all = headers.get_all(header::WWW_AUTHENTICATE).iter();
     all.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned()).collect()
-}
-
-fn failed(fault: CredentialFault, is_step_up: bool) -> LinkError {
-    match fault {
-        CredentialFault::Rejected { status } => LinkError::AuthRejected { status },
-        fault => LinkError::SignIn { fault: Arc::new(fault), is_step_up },
-    }
 }
 
 /// The method of a message, with the tool of a call.
@@ -204,13 +218,16 @@ mod tests {
     /// C25: a refusal that no token changes is a refused credential, as one of an API key is.
     #[test]
     fn c25_a_fault_is_a_sign_in_unless_no_token_helps() {
-        let rejected = failed(CredentialFault::Rejected { status: 403 }, true);
+        let authorization = Authorization::new(None, true);
+        let rejected = authorization.failed(CredentialFault::Rejected { status: 403 }, true);
         assert!(matches!(rejected, LinkError::AuthRejected { status: 403 }), "{rejected}");
-        let fault = CredentialFault::Unusable { why: "no client id".to_owned() };
-        let failed = failed(fault.clone(), true);
-        let LinkError::SignIn { fault: told, is_step_up: true } = failed else {
-            panic!("{failed}");
-        };
-        assert_eq!(*told, fault);
+        let (why, scopes) = ("no scope".to_owned(), vec!["write".to_owned()]);
+        let fault = CredentialFault::NeedsConsent { why, address: None, scopes: scopes.clone() };
+        let failed = authorization.failed(fault.clone(), true);
+        assert_eq!(failed.credential_fault(), Some(&fault));
+        assert!(!failed.needs_sign_in(), "other requests still work");
+        assert!(authorization.failed(fault, false).needs_sign_in());
+        let wanted = failed.wanted_sign_in().unwrap();
+        assert_eq!((wanted.scopes, wanted.is_callers), (scopes, true));
     }
 }

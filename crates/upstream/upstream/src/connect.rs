@@ -3,7 +3,7 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use narthex_http_client::{ClientError, Proxies, without_secrets};
-use narthex_model::{Confinement, ServerDefinition, Target};
+use narthex_model::{Confinement, ServerDefinition, Target, WantedSignIn};
 use narthex_supervisor::{BaseEnvironment, LogRing, Shim, SpawnError};
 use narthex_wire::{Limits, Redactor};
 use tokio::{sync::mpsc, time::Instant};
@@ -103,6 +103,8 @@ pub struct ConnectContext {
     /// The credential of a server over HTTP that can change while a link is open. It replaces an
     /// `Authorization` header of the definition.
     pub credentials: Option<Arc<dyn Credentials>>,
+    /// True if that credential is the grant of one human, who drives the callers of the link.
+    pub has_holder: bool,
 }
 
 /// The supervision of servers' programs, shared by all servers.
@@ -258,6 +260,12 @@ impl ConnectError {
     #[must_use]
     pub fn credential_fault(&self) -> Option<&CredentialFault> {
         self.link().and_then(LinkError::credential_fault)
+    }
+
+    /// The sign-in of a person for which the server waits.
+    #[must_use]
+    pub fn wanted_sign_in(&self) -> Option<WantedSignIn> {
+        self.link().and_then(LinkError::wanted_sign_in)
     }
 
     /// True if the server refuses the client's credential.

@@ -6,7 +6,7 @@
 use std::{fmt, pin::Pin, time::Duration};
 
 use http::HeaderValue;
-use narthex_model::{Alias, HttpTarget, ServerAuth};
+use narthex_model::{Alias, HttpTarget, ServerAuth, WantedSignIn};
 
 /// A step of a credential that takes time.
 pub type Obtaining<'a> =
@@ -92,6 +92,15 @@ impl CredentialFault {
     #[must_use]
     pub fn needs_consent(&self) -> bool {
         matches!(self, Self::NeedsConsent { .. })
+    }
+
+    /// The sign-in that mends the fault; `None` if none does. `is_callers`: the credential is the
+    /// grant of the human who drives the caller.
+    #[must_use]
+    pub fn wanted_sign_in(&self, is_callers: bool) -> Option<WantedSignIn> {
+        let Self::NeedsConsent { address, scopes, .. } = self else { return None };
+        let (address, scopes) = (address.clone(), scopes.clone());
+        Some(WantedSignIn { address, scopes, is_callers })
     }
 
     /// The time until the next attempt, if it is known.

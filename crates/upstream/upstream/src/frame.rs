@@ -3,7 +3,7 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use narthex_http_client::ClientError;
-use narthex_model::{CallErrorKind, ErrorKind, HttpAnswer, Side, command::narthex};
+use narthex_model::{CallErrorKind, ErrorKind, HttpAnswer, Side, WantedSignIn, command::narthex};
 use narthex_wire::{Message, Redactor};
 use serde_json::Value;
 
@@ -156,6 +156,8 @@ pub enum LinkError {
         fault: Arc<CredentialFault>,
         /// True if the credential is valid, and only this operation needs further scopes.
         is_step_up: bool,
+        /// True if the credential is the grant of one human.
+        has_holder: bool,
     },
     /// The server sent a text that is no acceptable MCP message.
     #[error("the server sent an unusable answer: {0}")]
@@ -285,11 +287,21 @@ impl LinkError {
         }
     }
 
+    /// The sign-in of a person that would mend the failure.
+    #[must_use]
+    pub fn wanted_sign_in(&self) -> Option<WantedSignIn> {
+        match self {
+            Self::SignIn { fault, has_holder, .. } => fault.wanted_sign_in(*has_holder),
+            Self::BrokenOff(error) => error.wanted_sign_in(),
+            _ => None,
+        }
+    }
+
     /// True if the server takes no request at all until a person signs in.
     #[must_use]
     pub fn needs_sign_in(&self) -> bool {
         match self {
-            Self::SignIn { fault, is_step_up } => !is_step_up && fault.needs_consent(),
+            Self::SignIn { fault, is_step_up, .. } => !is_step_up && fault.needs_consent(),
             Self::BrokenOff(error) => error.needs_sign_in(),
             _ => false,
         }
@@ -387,8 +399,9 @@ impl LinkError {
                 Self::BrokenOff(Arc::new(error.as_ref().clone().redacted(redactor)))
             }
             Self::Client(error) => Self::Client(error.redacted(redactor).map_or(error, Arc::new)),
-            Self::SignIn { fault, is_step_up } => {
-                Self::SignIn { fault: Arc::new(fault.redacted(&clean)), is_step_up }
+            Self::SignIn { fault, is_step_up, has_holder } => {
+                let fault = Arc::new(fault.redacted(&clean));
+                Self::SignIn { fault, is_step_up, has_holder }
             }
             Self::SessionEnded | Self::Cut(_) | Self::AuthRejected { .. } | Self::Deadline(_) => {
                 self

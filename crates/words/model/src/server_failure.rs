@@ -8,7 +8,7 @@ use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
 
-use crate::{CallError, CallErrorKind};
+use crate::{CallError, CallErrorKind, error::AUTH_URL};
 
 /// The reader of a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,7 +58,7 @@ impl WantedSignIn {
             details["scopes"] = json!(self.scopes);
         }
         if let Some(address) = self.address_for(reader) {
-            details["auth_url"] = address.into();
+            details[AUTH_URL] = address.into();
         }
         details
     }

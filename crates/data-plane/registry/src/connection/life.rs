@@ -58,6 +58,18 @@ enum End {
     CredentialChanged,
 }
 
+impl End {
+    /// The end of a link whose server did not answer for this reason.
+    fn by(error: &LinkError) -> Self {
+        let fault = Fault::of(error, with_causes(error));
+        match fault.needs_person() {
+            true if fault.sign_in.is_some() => Self::SignedOut(fault),
+            true => Self::Refused(fault),
+            false => Self::Lost(fault.message.into()),
+        }
+    }
+}
+
 /// The step after the end of a link.
 enum Next {
     /// The next attempt begins at once.
@@ -412,7 +424,7 @@ impl Life<'_> {
             if let Some(error) = health.take_signed_out()
                 && !self.connection.has_credential()
             {
-                return self.ends_by(&error);
+                return End::by(&error);
             }
             if is_grave {
                 self.connection.update(self.shared, |found| {
@@ -437,23 +449,13 @@ impl Life<'_> {
                     found.link = Some(link.clone());
                 }),
                 Ok(Ok(())) => {}
-                Ok(Err(error)) => return self.ends_by(&error),
+                Ok(Err(error)) => return End::by(&error),
                 Err(_late) => {
                     let text = format!("no answer to a check within {} s", within.as_secs());
                     health.failed(CallErrorKind::Timeout, &text);
                     return End::Lost(text.into());
                 }
             }
-        }
-    }
-
-    /// The end of a link whose server did not answer for this reason.
-    fn ends_by(&self, error: &LinkError) -> End {
-        let fault = self.connection.fault_of(error, with_causes(error));
-        match fault.needs_person() {
-            true if fault.sign_in.is_some() => End::SignedOut(fault),
-            true => End::Refused(fault),
-            false => End::Lost(fault.message.into()),
         }
     }
 

@@ -86,32 +86,34 @@ impl Fault {
         }
     }
 
+    /// The fault of a server that did not answer a request of narthex.
+    pub(super) fn of(error: &LinkError, message: String) -> Self {
+        Self {
+            is_unreachable: error.is_unreachable(),
+            is_refused: matches!(error, LinkError::AuthRejected { .. }),
+            sign_in: error.wanted_sign_in().map(Box::new),
+            ..Self::new(error.call_kind(), message)
+        }
+    }
+
     fn unreachable(kind: CallErrorKind, message: String) -> Self {
         Self { is_unreachable: true, ..Self::new(kind, message) }
     }
 }
 
-impl Connection {
-    fn fault(&self, error: &ConnectError) -> Fault {
-        Fault {
+impl From<ConnectError> for Fault {
+    fn from(error: ConnectError) -> Self {
+        Self {
             is_forgotten: error.is_forgotten(),
             is_unreachable: error.is_unreachable(),
             is_refused: error.is_refused_credential(),
-            sign_in: self.wanted_by(error).map(Box::new),
-            ..Fault::new(error.call_kind(), error.to_string())
+            sign_in: error.wanted_sign_in().map(Box::new),
+            ..Self::new(error.call_kind(), error.to_string())
         }
     }
+}
 
-    /// The fault of a server that did not answer a request of narthex.
-    pub(super) fn fault_of(&self, error: &LinkError, message: String) -> Fault {
-        Fault {
-            is_unreachable: error.is_unreachable(),
-            is_refused: matches!(error, LinkError::AuthRejected { .. }),
-            sign_in: self.wanted(error).map(Box::new),
-            ..Fault::new(error.call_kind(), message)
-        }
-    }
-
+impl Connection {
     pub(super) async fn open(
         self: &Arc<Self>,
         shared: &Arc<Shared>,
@@ -123,7 +125,7 @@ impl Connection {
         let of = (&found.log, &found.health);
         let mut context = shared.context(events, self.settings.deadlines, of);
         context.dialect = dialect;
-        context.credentials = self.credentials();
+        self.equip(&mut context);
         let (observer, connection) = (shared.clone(), self.clone());
         context.on_phase = Some(Arc::new(move |phase| {
             let activity = match phase {
@@ -135,7 +137,7 @@ impl Connection {
         self.is_connecting.store(true, Ordering::Release);
         let connected = narthex_upstream::connect(&self.definition, &context).await;
         self.is_connecting.store(false, Ordering::Release);
-        let (link, dialect) = connected.map_err(|error| self.fault(&error))?;
+        let (link, dialect) = connected?;
         let link = Arc::new(link);
         self.has_at_hand(&link);
         if self.is_ending() {
@@ -231,7 +233,7 @@ impl Connection {
             Ok(Ok(inventory)) => Ok((inventory, is_stale)),
             Ok(Err(failed)) => {
                 let message = failed.to_string();
-                let fault = self.fault_of(&failed.error, message);
+                let fault = Fault::of(&failed.error, message);
                 // The credential was good enough for the handshake.
                 Err(Fault { is_refused: false, ..fault })
             }

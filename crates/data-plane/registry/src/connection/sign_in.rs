@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use narthex_model::{CallErrorKind, ServerFailure, ServerState, WantedSignIn};
-use narthex_upstream::{AtHand, ConnectError, CredentialFault, Credentials, LinkError};
+use narthex_upstream::{AtHand, ConnectContext, Credentials};
 use tokio::sync::Notify;
 
 use super::Connection;
@@ -17,7 +17,7 @@ use crate::{Found, registry::Shared};
 pub(crate) struct SignIn {
     credentials: Option<Arc<dyn Credentials>>,
     /// True if the credential is the grant of one human, and not the shared one.
-    is_holders: bool,
+    has_holder: bool,
     news: Arc<News>,
 }
 
@@ -29,22 +29,16 @@ struct News {
 }
 
 impl SignIn {
-    pub(crate) fn new(credentials: Option<Arc<dyn Credentials>>, is_holders: bool) -> Self {
-        Self { credentials, is_holders, news: Arc::default() }
-    }
-
-    /// The sign-in that a fault asks for; `None` if no person can mend the fault by signing in.
-    fn wanted(&self, fault: &CredentialFault) -> Option<WantedSignIn> {
-        let CredentialFault::NeedsConsent { address, scopes, .. } = fault else { return None };
-        let (address, scopes) = (address.clone(), scopes.clone());
-        Some(WantedSignIn { address, scopes, is_callers: self.is_holders })
+    pub(crate) fn new(credentials: Option<Arc<dyn Credentials>>, has_holder: bool) -> Self {
+        Self { credentials, has_holder, news: Arc::default() }
     }
 }
 
 impl Connection {
-    /// The credential of each link of the connection.
-    pub(crate) fn credentials(&self) -> Option<Arc<dyn Credentials>> {
-        self.sign_in.credentials.clone()
+    /// Gives a link that is opened the credential of the connection.
+    pub(crate) fn equip(&self, context: &mut ConnectContext) {
+        context.credentials = self.sign_in.credentials.clone();
+        context.has_holder = self.sign_in.has_holder;
     }
 
     /// True if the credential of the connection can change.
@@ -74,22 +68,6 @@ impl Connection {
     pub(super) fn has_credential(&self) -> bool {
         let credentials = self.sign_in.credentials.as_ref();
         credentials.is_some_and(|one| matches!(one.at_hand(), AtHand::Ready(Some(_))))
-    }
-
-    /// The sign-in that a failure asks for.
-    pub(super) fn wanted(&self, error: &LinkError) -> Option<WantedSignIn> {
-        self.sign_in.wanted(error.credential_fault()?)
-    }
-
-    /// The sign-in that a failed attempt to connect asks for.
-    pub(super) fn wanted_by(&self, error: &ConnectError) -> Option<WantedSignIn> {
-        self.sign_in.wanted(error.credential_fault()?)
-    }
-
-    /// The failure of a further link, for its caller.
-    pub(crate) fn failure_of(&self, error: &ConnectError) -> ServerFailure {
-        let failure = ServerFailure::new(error.call_kind(), error.to_string());
-        failure.with_sign_in(self.wanted_by(error))
     }
 
     /// Shows that a person must sign in first. This is no failure (D17), and the server is not

@@ -32,9 +32,10 @@ pub enum OpenError {
     Forgotten(ServerFailure),
 }
 
-impl OpenError {
-    fn of(error: &ConnectError, connection: &Connection) -> Self {
-        let failure = connection.failure_of(error);
+impl From<ConnectError> for OpenError {
+    fn from(error: ConnectError) -> Self {
+        let failure = ServerFailure::new(error.call_kind(), error.to_string());
+        let failure = failure.with_sign_in(error.wanted_sign_in());
         if error.is_forgotten() { Self::Forgotten(failure) } else { Self::Failed(failure) }
     }
 }
@@ -196,7 +197,7 @@ async fn open(
     let mut context = shared.context(events, connection.settings.deadlines, of);
     context.identity = identity;
     context.dialect = dialect;
-    context.credentials = connection.credentials();
+    connection.equip(&mut context);
     if tried.as_ref().is_some_and(|found| !found.legacy.has_answered()) {
         // The server works, so silence means that it does not answer this handshake. A call waits.
         context.deadlines.connect = context.deadlines.connect.min(TRY_DEADLINE);
@@ -209,11 +210,11 @@ async fn open(
     if let Some(found) = &tried {
         found.legacy.learn(connected.as_ref().err());
     }
-    let (link, _dialect) = connected.map_err(|error| {
-        // The shared link does not know yet that its credential has ended.
-        found.health.unconnected(&error);
-        OpenError::of(&error, &connection)
-    })?;
+    if let Err(error) = &connected {
+        // The shared link may not know yet that its credential has ended.
+        found.health.unconnected(error);
+    }
+    let (link, _dialect) = connected?;
     let link = Arc::new(link);
     if connection.keep(&link) {
         return Ok(link);

@@ -62,6 +62,7 @@ impl World {
             on_phase: None,
             health: Arc::default(),
             credentials: None,
+            has_holder: false,
         };
         Self { context, events, tasks }
     }
