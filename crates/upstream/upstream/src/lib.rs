@@ -7,6 +7,7 @@
 //! [`Frame`]s.
 
 mod aside;
+mod authorization;
 mod booked;
 mod cause;
 mod connect;

@@ -124,7 +124,7 @@ pub use server::{
     ConfigFault, HttpTarget, OutputLimits, ServerDefinition, ServerState, StdioTarget, Target,
     TransportKind, is_secret_name, is_secret_variable,
 };
-pub use server_failure::{HttpAnswer, Reader, ServerFailure};
+pub use server_failure::{HttpAnswer, Reader, ServerFailure, WantedSignIn};
 pub use shares::{ShareId, ThreadId};
 pub use timestamp::Timestamp;
 pub use traffic::{CallRate, LimitProblem, TrafficLimits};
