@@ -161,7 +161,8 @@ impl Fetcher {
 }
 
 fn request(method: Method, url: &Url, body: Vec<u8>) -> Option<Request<Payload>> {
-    let mut request = Request::new(Payload::from(body));
+    let body = if body.is_empty() { Payload::default() } else { Payload::from(body) };
+    let mut request = Request::new(body);
     *request.method_mut() = method;
     *request.uri_mut() = url[Position::BeforePath..Position::AfterQuery].parse().ok()?;
     let headers = request.headers_mut();

@@ -9,7 +9,6 @@
 //! that it is for, and sealed in the store.
 
 mod attempt_row;
-mod browser;
 mod client_choice;
 mod consent;
 mod credential;
