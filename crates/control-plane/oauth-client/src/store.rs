@@ -5,6 +5,7 @@
 use std::{fmt, pin::Pin, sync::Arc};
 
 use narthex_model::Secret;
+use serde::{Deserialize, Serialize};
 
 /// An operation of a store.
 pub type Stored<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreFault>> + Send + 'a>>;
@@ -15,7 +16,7 @@ pub type Stored<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreFault>> + Se
 pub struct StoreFault(pub Arc<str>);
 
 /// The key of a grant: one server, for one human or shared.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct GrantKey {
     /// The workspace; the local one for live mode.
     pub workspace: String,
@@ -36,8 +37,8 @@ pub struct GrantRow {
     pub facts: GrantFacts,
 }
 
-/// What is shown of a grant. Times in seconds since 1970.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// The facts of a grant that may be shown. Times in seconds since 1970.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GrantFacts {
     /// The authorization server.
     pub issuer: String,
@@ -70,13 +71,14 @@ pub enum LeaseOutcome {
 }
 
 /// The key of a registered client.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ClientKey {
     /// The workspace.
     pub workspace: String,
     /// The authorization server.
     pub issuer: String,
-    /// The base of the redirect URIs.
+    /// The preferred redirect URI of the client, below the base of narthex: a client is registered
+    /// for one redirect URI.
     pub redirect_base: String,
 }
 
