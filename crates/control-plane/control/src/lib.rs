@@ -20,6 +20,7 @@ mod keys;
 mod live;
 mod login;
 mod messages;
+pub mod oauth;
 mod probe;
 mod rules;
 mod secrets;

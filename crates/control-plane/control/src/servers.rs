@@ -245,7 +245,7 @@ impl Control {
         storing.await.map_err(ControlError::Store)
     }
 
-    /// Removes a server from the registry, and its stored flag.
+    /// Removes a server from the registry, with its stored flag and its sign-ins.
     async fn forget(&self, name: &str) -> Result<(), ControlError> {
         if let Some(store) = &self.shared.store {
             let flags = store.server_flags();
@@ -254,6 +254,14 @@ impl Control {
                 tracing::warn!(
                     server.name = name, %error,
                     "the stored flag of a removed server could not be deleted"
+                );
+            }
+            // A server of this name may be another one later: it gets no tokens of this one.
+            let grants = store.oauth_grants();
+            if let Err(error) = grants.drop_server(&self.shared.workspace, name).await {
+                tracing::warn!(
+                    server.name = name, %error,
+                    "the sign-ins of a removed server could not be deleted"
                 );
             }
         }
