@@ -67,7 +67,7 @@ fn o92_a_run_gets_the_client_with_its_secret() {
 
 /// C30: a private key takes the place of the secret, and the token endpoint may be discovered.
 #[test]
-fn c30_a_private_key_takes_the_place_of_the_secret() {
+fn oauth_c30_a_private_key_takes_the_place_of_the_secret() {
     let key = |key_id: Option<&str>, algorithm: Option<&str>| ClientProof::Key {
         pem: Secret::new(PEM),
         key_id: key_id.map(str::to_owned),

@@ -409,8 +409,10 @@ mod tests {
         share_grant(&mut definition, &WorkspaceId::new("team").unwrap(), &id);
         let Target::Http(target) = definition.target else { panic!("{definition:?}") };
         let ServerAuth::OAuth(oauth) = target.auth else { return None };
-        let OAuth::ClientCredentials(auth) = *oauth else { panic!("{oauth:?}") };
-        auth.grant
+        match *oauth {
+            OAuth::ClientCredentials(auth) => auth.grant,
+            OAuth::AuthorizationCode(auth) => panic!("{auth:?}"),
+        }
     }
 
     /// O92: runs share the tokens of a client by workspace and catalog id; aliases do not count.

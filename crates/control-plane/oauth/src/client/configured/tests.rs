@@ -89,7 +89,7 @@ fn e106_a_resource_of_the_settings_is_sent() {
 }
 
 #[test]
-fn e97_a_token_endpoint_without_metadata_gets_the_secret_in_the_form() {
+fn oauth_e97_a_token_endpoint_without_metadata_gets_the_secret_in_the_form() {
     let method = |auth: &ClientCredentialsAuth, metadata: Option<&ServerMetadata>| {
         ClientCredentials::of(auth).unwrap().client_at(metadata).method
     };
@@ -103,7 +103,7 @@ fn e97_a_token_endpoint_without_metadata_gets_the_secret_in_the_form() {
 }
 
 #[test]
-fn c30_a_private_key_proves_the_client() {
+fn oauth_c30_a_private_key_proves_the_client() {
     let escaped = PEM.replace('\n', "\\n");
     for (pem, algorithm) in [(PEM, None), (PEM, Some("RS256")), (escaped.as_str(), None)] {
         let read = ClientCredentials::of(&by_key(pem, algorithm)).unwrap();
@@ -117,7 +117,7 @@ fn c30_a_private_key_proves_the_client() {
 }
 
 #[test]
-fn c30_a_key_that_cannot_sign_is_refused() {
+fn oauth_c30_a_key_that_cannot_sign_is_refused() {
     let refused = |auth: &ClientCredentialsAuth| ClientCredentials::of(auth).unwrap_err();
     let fault = refused(&by_key("no key", None));
     assert_eq!(fault, ConfiguredFault::Key(KeyFault::NotPem));
@@ -132,7 +132,7 @@ fn c30_a_key_that_cannot_sign_is_refused() {
 }
 
 #[test]
-fn c9_addresses_that_get_credentials_are_safe() {
+fn oauth_c9_addresses_that_get_credentials_are_safe() {
     for (url, is_fine) in [
         ("https://as.example/token", true),
         ("http://127.0.0.1:1/token", true),

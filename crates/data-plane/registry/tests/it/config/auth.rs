@@ -188,7 +188,7 @@ fn read_exchange(fields: &str) -> ClientCredentialsAuth {
 
 /// C30: without a token endpoint the server's metadata leads to one; a key replaces the secret.
 #[test]
-fn c30_client_credentials_have_discovery_and_a_private_key() {
+fn oauth_c30_client_credentials_have_discovery_and_a_private_key() {
     let plain = read_exchange(r#""clientSecret": "${env:KEY}""#);
     assert_eq!((plain.token_url, plain.authorization_server), (None, None));
     assert_eq!(plain.proof.method(), None);
@@ -214,7 +214,7 @@ fn c30_client_credentials_have_discovery_and_a_private_key() {
 
 /// C30: contradictory settings of a client are refused, with the field and the remedy.
 #[test]
-fn c30_contradictory_client_credentials_are_refused() {
+fn oauth_c30_contradictory_client_credentials_are_refused() {
     let secret = r#""clientSecret": "${env:KEY}""#;
     let key = r#""privateKey": "-----BEGIN PRIVATE KEY-----""#;
     for (fields, parts) in [
