@@ -6,7 +6,10 @@ use http::{HeaderMap, HeaderValue, Request, StatusCode, header};
 use narthex_http_client::{ClientError, HttpClient, HttpResponse};
 use narthex_wire::{Limits, Message, Payload, Raw, method};
 
-use crate::{AtHand, CredentialFault, Credentials, LinkError, RefusedRequest};
+use crate::{
+    AtHand, CredentialFault, Credentials, LinkError, RefusedRequest, connect::Setup,
+    redaction::Redaction,
+};
 
 /// The credential of one link, if the credential can change.
 #[derive(Debug, Clone)]
@@ -14,6 +17,8 @@ pub(crate) struct Authorization {
     credentials: Option<Arc<dyn Credentials>>,
     /// True if it is the grant of one human.
     has_holder: bool,
+    /// Learns each token that the server gets.
+    redaction: Redaction,
 }
 
 /// A request that can be built again after a refusal.
@@ -34,8 +39,11 @@ pub(crate) trait Resend: Sync {
 }
 
 impl Authorization {
-    pub(crate) fn new(credentials: Option<Arc<dyn Credentials>>, has_holder: bool) -> Self {
-        Self { credentials, has_holder }
+    /// The credential of a link to be opened.
+    pub(crate) fn of(setup: &Setup<'_>) -> Self {
+        let (credentials, has_holder) =
+            (setup.context.credentials.clone(), setup.context.has_holder);
+        Self { credentials, has_holder, redaction: setup.redaction.clone() }
     }
 
     /// True if the credential can change.
@@ -49,10 +57,12 @@ impl Authorization {
     /// When no credential can be had.
     pub(crate) async fn value(&self) -> Result<Option<HeaderValue>, LinkError> {
         let Some(credentials) = &self.credentials else { return Ok(None) };
-        match credentials.at_hand() {
-            AtHand::Ready(value) => Ok(value),
-            AtHand::Ask => credentials.obtain().await.map_err(|fault| self.failed(fault, false)),
-        }
+        let value = match credentials.at_hand() {
+            AtHand::Ready(value) => value,
+            AtHand::Ask => credentials.obtain().await.map_err(|fault| self.failed(fault, false))?,
+        };
+        value.iter().for_each(|value| self.redaction.learn(value));
+        Ok(value)
     }
 
     /// Sends a request with the credential that is valid now. A server that refuses the credential
@@ -103,6 +113,7 @@ impl Authorization {
                     // The connection is free for the next request, and the body explains a refusal
                     // that no longer counts.
                     drop(response);
+                    self.redaction.learn(&better);
                     response = send_once(client, request, Some(&better)).await?;
                     value = Some(better);
                 }
@@ -218,7 +229,8 @@ mod tests {
     /// C25: a refusal that no token changes is a refused credential, as one of an API key is.
     #[test]
     fn c25_a_fault_is_a_sign_in_unless_no_token_helps() {
-        let authorization = Authorization::new(None, true);
+        let redaction = Redaction::new(Vec::new(), true);
+        let authorization = Authorization { credentials: None, has_holder: true, redaction };
         let rejected = authorization.failed(CredentialFault::Rejected { status: 403 }, true);
         assert!(matches!(rejected, LinkError::AuthRejected { status: 403 }), "{rejected}");
         let (why, scopes) = ("no scope".to_owned(), vec!["write".to_owned()]);

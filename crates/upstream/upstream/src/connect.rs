@@ -13,6 +13,7 @@ use crate::{
     CredentialFault, Credentials, Health, LinkError, LinkEvent,
     link::{ClientIdentity, Inner, Link, ServerFacts, UseCount},
     outlet::Outlet,
+    redaction::Redaction,
     secrets,
 };
 
@@ -353,15 +354,15 @@ impl From<LinkError> for ConnectError {
 pub(crate) struct Setup<'a> {
     pub(crate) definition: &'a ServerDefinition,
     pub(crate) context: &'a ConnectContext,
-    pub(crate) redactor: Option<Arc<Redactor>>,
+    pub(crate) redaction: Redaction,
 }
 
 impl Setup<'_> {
     /// The outlet for the events of one link.
     pub(crate) fn outlet(&self) -> Outlet {
-        let (events, redactor) = (self.context.events.clone(), self.redactor.clone());
+        let (events, redaction) = (self.context.events.clone(), self.redaction.clone());
         let (server, health) = (self.definition.alias.clone(), self.context.health.clone());
-        Outlet::new(server, events, redactor, health)
+        Outlet::new(server, events, redaction, health)
     }
 
     pub(crate) fn phase(&self, phase: Phase) {
@@ -384,8 +385,8 @@ pub async fn connect(
     context: &ConnectContext,
 ) -> Result<(Link, Dialect), ConnectError> {
     secrets::are_opened(definition).map_err(ConnectError::Auth)?;
-    let redactor = secrets::redactor(definition);
-    let setup = Setup { definition, context, redactor };
+    let redaction = secrets::redaction(definition, context.credentials.is_some());
+    let setup = Setup { definition, context, redaction };
     let began = Instant::now();
     let mut spent = None;
     let shaken = match &definition.target {
@@ -401,10 +402,11 @@ pub async fn connect(
             })
         }
     };
-    let redactor = setup.redactor.clone();
+    let redaction = setup.redaction.clone();
     match shaken {
         Ok((inner, mut facts, dialect)) => {
-            if let Some(clean) = redactor.as_ref().and_then(|all| all.json(&facts.result)) {
+            let clean = redaction.with(|all| all.and_then(|all| all.json(&facts.result)));
+            if let Some(clean) = clean {
                 facts.result = clean.into();
             }
             let (identity, alias) = (context.identity.clone(), definition.alias.clone());
@@ -414,13 +416,13 @@ pub async fn connect(
                 Inner::Http(_) | Inner::Sse(_) => context.log.clone().unwrap_or_default(),
             };
             let connected_in = spent.unwrap_or_else(|| began.elapsed());
-            let link = Link { inner, facts, identity, alias, redactor, uses, log, connected_in };
+            let link = Link { inner, facts, identity, alias, redaction, uses, log, connected_in };
             link.outlet().establish();
             Ok((link, dialect))
         }
-        Err(error) => Err(match &redactor {
+        Err(error) => Err(redaction.with(|redactor| match redactor {
             Some(redactor) => error.redacted(redactor),
             None => error,
-        }),
+        })),
     }
 }

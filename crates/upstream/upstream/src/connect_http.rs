@@ -28,7 +28,7 @@ const STREAM_DEADLINE: Duration = Duration::from_secs(2);
 
 pub(crate) async fn shake(setup: &Setup<'_>, target: &HttpTarget) -> Result<Shaken, ConnectError> {
     let context = setup.context;
-    let authorization = Authorization::new(context.credentials.clone(), context.has_holder);
+    let authorization = Authorization::of(setup);
     let headers = static_headers(target, authorization.changes())?;
     let url = url::Url::parse(&target.url).map_err(|error| ConnectError::Url(error.to_string()))?;
     let settings = ClientSettings { proxies: context.proxies.clone(), ..ClientSettings::default() };

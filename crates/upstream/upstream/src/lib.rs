@@ -24,6 +24,7 @@ mod inventory;
 mod link;
 mod list_changes;
 mod outlet;
+mod redaction;
 mod retry_after;
 mod secrets;
 mod sse;
