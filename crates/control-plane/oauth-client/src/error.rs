@@ -34,6 +34,15 @@ pub enum SignInError {
         /// The mode of the entry.
         mode: &'static str,
     },
+    /// The sign-in of one person was not started in that person's browser.
+    #[error(
+        "a person signs in to `{server}` for themselves: start the sign-in in their own browser, \
+         on the page of their connections"
+    )]
+    NoSession {
+        /// The server.
+        server: String,
+    },
     /// No authorization server was found.
     #[error(transparent)]
     Discovery(#[from] DiscoveryError),
@@ -68,7 +77,7 @@ pub enum SignInError {
         /// The refused scopes.
         requested: String,
         /// The address of the next attempt.
-        url: Url,
+        url: Box<Url>,
     },
     /// The token endpoint refused.
     #[error("tokens of `{server}` cannot be had from {endpoint}: {refusal}{}", remedy(refusal))]
@@ -165,6 +174,7 @@ impl SignInError {
             Self::Token { refusal, .. } => refusal.kind(),
             Self::Callback(_)
             | Self::NoAttempt { .. }
+            | Self::NoSession { .. }
             | Self::OtherScopes { .. }
             | Self::Unreadable { .. } => ErrorKind::Unauthenticated,
             Self::Request { .. } => ErrorKind::Invalid,

@@ -24,6 +24,7 @@ mod guard;
 mod holding;
 mod job;
 mod keep_alive;
+mod loading;
 mod machine;
 mod memory_store;
 mod options;

@@ -1,13 +1,19 @@
 //! The credential of one server as requests read it, and the decision about the next request.
 
-use std::{sync::Arc, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 use http::HeaderValue;
-use narthex_oauth::{client::Freshness, scopes::Scopes};
+use narthex_oauth::{
+    client::{Freshness, shown_url},
+    scopes::Scopes,
+};
 use narthex_upstream::CredentialFault;
 use url::Url;
 
-use crate::{grant_row::Held, store::GrantFacts};
+use crate::{
+    grant_row::{GrantValue, Held},
+    store::GrantFacts,
+};
 
 /// The credential of one server.
 #[derive(Debug, Clone, Default)]
@@ -24,10 +30,21 @@ pub(crate) struct State {
     pub(crate) trouble: Option<Trouble>,
     /// The facts of the grant, or of the last one.
     pub(crate) facts: GrantFacts,
+    /// A renewed grant that the store did not take yet.
+    pub(crate) unsaved: Option<Arc<Unsaved>>,
+}
+
+/// A renewed grant that the store did not take. It is not used before.
+#[derive(Debug)]
+pub(crate) struct Unsaved {
+    /// The generation that it replaces.
+    pub(crate) generation: u64,
+    pub(crate) value: GrantValue,
+    pub(crate) facts: GrantFacts,
 }
 
 /// An open attempt.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct OpenAttempt {
     /// The address for the browser.
     pub(crate) url: Url,
@@ -58,6 +75,8 @@ pub(crate) enum Kind {
     EagerMachine,
     /// A token is requested after a refusal, which leads to the authorization server (C1).
     LazyMachine,
+    /// The settings cannot be used.
+    Faulty,
 }
 
 /// The next step before a request.
@@ -71,6 +90,8 @@ pub(crate) enum Need {
     },
     /// Do not send the request.
     Fault(CredentialFault),
+    /// Do not send the request: the settings cannot be used.
+    Settings,
     /// Read the store.
     Load,
     /// Renew the tokens.
@@ -82,6 +103,9 @@ pub(crate) enum Need {
 impl State {
     /// Decides about the next request. `now` in seconds since 1970.
     pub(crate) fn need(&self, kind: Kind, now: u64) -> Need {
+        if kind == Kind::Faulty {
+            return Need::Settings;
+        }
         let Some(read_at) = self.read_at else { return Need::Load };
         if let Some(held) = self.usable(now) {
             let is_due = held.value.grant.freshness(now) == Freshness::Due
@@ -101,7 +125,9 @@ impl State {
         match (&self.held, kind) {
             (Some(held), _) if held.value.grant.can_renew() => Need::Renew,
             (_, Kind::EagerMachine) => Need::Request,
-            (_, Kind::Person | Kind::LazyMachine) => Need::Send { header: None, is_due: false },
+            (_, Kind::Person | Kind::LazyMachine | Kind::Faulty) => {
+                Need::Send { header: None, is_due: false }
+            }
         }
     }
 
@@ -139,6 +165,13 @@ impl Trouble {
             },
             fault => fault.clone(),
         }
+    }
+}
+
+/// Shows the address without its query, as that has the state.
+impl fmt::Debug for OpenAttempt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "OpenAttempt({}, until {})", shown_url(&self.url), self.expires_at)
     }
 }
 
