@@ -26,16 +26,13 @@ use narthex_store::{OAuthAttemptRow, OAuthGrantKey, OAuthGrantRow, StatementErro
 use narthex_vault::{Vault, VaultError};
 use tokio_util::sync::CancellationToken;
 
-use self::watch::Watch;
+use self::watch::{Early, Watch};
 
 /// Most attempts to store a client while other processes store theirs.
 const ATTEMPTS: usize = 4;
 /// Bounds of the pause before a row is read again that another process renews, in milliseconds. A
 /// renewal takes much less time than its lease.
 const PAUSE_MS: (u64, u64) = (20, 250);
-
-/// Keys that were asked for before changes are followed; `None` once they are.
-type Early = Arc<Mutex<Option<HashSet<GrantKey>>>>;
 
 /// The rows of sign-ins in the store, with their values under the vault's keys.
 #[derive(Debug)]

@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_grant_of_nobody_is_refused() {
+    fn a_grant_of_an_empty_name_is_refused() {
         let key = |workspace: &str, server: &str, user: Option<&str>| GrantKey {
             workspace: workspace.to_owned(),
             server: server.to_owned(),

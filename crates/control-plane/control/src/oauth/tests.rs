@@ -142,9 +142,9 @@ fn has_text(dir: &Path, text: &str) -> bool {
     files.into_iter().any(has)
 }
 
-/// E15, X-E48: tokens outlive the daemon, and no file has them, or what else is sealed, in clear.
+/// X-E48: tokens outlive the daemon, and no file has them, or what else is sealed, in clear.
 #[tokio::test]
-async fn e15_tokens_outlive_a_daemon_and_are_in_no_file() {
+async fn x_e48_tokens_outlive_a_daemon_and_are_in_no_file() {
     for place in Place::both() {
         let daemon = place.daemon().await;
         let stored = daemon.put(&docs(), "canary-of-grant").await;
@@ -171,9 +171,9 @@ async fn e15_tokens_outlive_a_daemon_and_are_in_no_file() {
     }
 }
 
-/// X-M29: after a change of the master key, and without the old key, everything opens as before.
+/// X-F6: after a change of the master key, and without the old key, everything opens as before.
 #[tokio::test]
-async fn x_m29_sign_ins_open_after_the_master_key_was_changed() {
+async fn x_f6_sign_ins_open_after_the_master_key_was_changed() {
     for place in Place::both() {
         let daemon = place.daemon().await;
         daemon.put(&docs(), "tokens").await;
@@ -264,14 +264,14 @@ async fn c16_an_attempt_ends_in_time() {
     }
 }
 
-/// A sign-in of a workspace that does not exist, or of nobody, is refused.
+/// A sign-in of a workspace that does not exist, or of an empty name, is refused.
 #[tokio::test]
 async fn sign_ins_of_no_workspace_are_refused() {
     let place = Place::in_a_file();
     let tokens = place.daemon().await.tokens;
     let nowhere = GrantKey { workspace: "nowhere".to_owned(), ..docs() };
-    let nobody = GrantKey { user: Some(String::new()), ..docs() };
-    for key in [nowhere, nobody, GrantKey { workspace: "No!".to_owned(), ..docs() }] {
+    let unnamed = GrantKey { user: Some(String::new()), ..docs() };
+    for key in [nowhere, unnamed, GrantKey { workspace: "No!".to_owned(), ..docs() }] {
         assert!(tokens.put_grant(key, Secret::new("x"), facts()).await.is_err());
     }
     let here = WorkspaceId::default().to_string();

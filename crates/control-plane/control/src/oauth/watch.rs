@@ -1,16 +1,23 @@
 //! Follows changes of grants by other daemons on the store.
 
-use std::{collections::HashSet, mem, sync::PoisonError};
+use std::{
+    collections::HashSet,
+    mem,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use narthex_oauth_client::store::GrantKey;
 use narthex_store::{OAuthChanges, OAuthGrantKey, StatementError, Store};
 use tokio_util::sync::CancellationToken;
 
-use super::{Early, keys};
+use super::keys;
 use crate::live::Polls;
 
 /// Number of polls between two removals of ended attempts: about ten minutes.
 const POLLS_PER_SWEEP: u32 = 300;
+
+/// Keys that were asked for before changes are followed; `None` once they are.
+pub(super) type Early = Arc<Mutex<Option<HashSet<GrantKey>>>>;
 
 /// The last known state of the grants in the store.
 #[derive(Debug)]

@@ -2,7 +2,11 @@
 
 use std::time::SystemTime;
 
-use super::{ms, now_ms, oauth_grants::OAuthGrantKey, time, workspace};
+use super::{
+    ms, now_ms,
+    oauth_grants::{OAuthGrantKey, key},
+    time,
+};
 use crate::{
     StatementError,
     database::{Database, Step},
@@ -121,10 +125,9 @@ impl<'a> OAuthAttempts<'a> {
 }
 
 fn attempt(row: &Row) -> Result<OAuthAttemptRow, StatementError> {
-    let key = OAuthGrantKey {
-        workspace: workspace(row)?,
-        server: row.text("server")?,
-        user: Some(row.text("subject")?).filter(|user| !user.is_empty()),
-    };
-    Ok(OAuthAttemptRow { key, sealed: row.text("sealed")?, expires_at: time(row, "expires_at")? })
+    Ok(OAuthAttemptRow {
+        key: key(row)?,
+        sealed: row.text("sealed")?,
+        expires_at: time(row, "expires_at")?,
+    })
 }

@@ -7,146 +7,29 @@
 //! The caller passes the times of leases. It takes them from [`Store::now`](crate::Store::now), the
 //! one clock of all daemons on a store, so that their own clocks may differ.
 
-mod reading;
+mod rows;
+mod statements;
 
 use std::time::{Duration, SystemTime};
 
 use narthex_model::WorkspaceId;
 
-pub use self::reading::OAuthChanges;
+pub(super) use self::rows::key;
+pub use self::rows::{OAuthChanges, OAuthFacts, OAuthGrantKey, OAuthGrantRow};
+use self::{
+    rows::{facts, grant, number},
+    statements::{
+        CHANGED_SINCE, CHANGES, COUNT, COUNT_DROP, DROP_ATTEMPTS_OF_MEMBER,
+        DROP_ATTEMPTS_OF_SERVER, DROP_ATTEMPTS_OF_USER, DROP_MEMBER, DROP_SERVER, DROP_USER, FIND,
+        LEASE, NOTE_FAILURE, OF_USER, OF_WORKSPACE, PUT, REMOVE, REMOVE_GENERATION, RENEW,
+    },
+};
 use super::{ms, now_ms};
 use crate::{
     StatementError,
     database::{Database, Step},
-    statement::{Statement, Value},
+    statement::{Row, Statement, Value},
 };
-
-/// Before each write of a row, which gets the new number.
-const COUNT: Statement = Statement {
-    name: "oauth_grants.count",
-    sql: "UPDATE oauth_changes SET n = n + 1 WHERE id = 1",
-};
-/// With each removal.
-const COUNT_DROP: Statement = Statement {
-    name: "oauth_grants.count_drop",
-    sql: "UPDATE oauth_changes SET n = n + 1, dropped = n + 1 WHERE id = 1",
-};
-const PUT: Statement = Statement {
-    name: "oauth_grants.put",
-    sql: "INSERT INTO oauth_grants (workspace, server, subject, generation, sealed, issuer, \
-          scopes, expires_at, can_renew, succeeded_at, failed_at, failure, lease_owner, \
-          lease_until, created_at, updated_at, change) \
-          SELECT $1, $2, $3, n, $4, $5, $6, $7, $8, $9, $10, $11, '', 0, $12, $12, n \
-          FROM oauth_changes WHERE id = 1 \
-          ON CONFLICT (workspace, server, subject) DO UPDATE SET \
-          generation = excluded.generation, sealed = excluded.sealed, issuer = excluded.issuer, \
-          scopes = excluded.scopes, expires_at = excluded.expires_at, \
-          can_renew = excluded.can_renew, succeeded_at = excluded.succeeded_at, \
-          failed_at = excluded.failed_at, failure = excluded.failure, lease_owner = '', \
-          lease_until = 0, updated_at = excluded.updated_at, change = excluded.change",
-};
-/// One statement decides between several owners, and no transaction is open while the tokens are
-/// renewed.
-const LEASE: Statement = Statement {
-    name: "oauth_grants.lease",
-    sql: "UPDATE oauth_grants SET lease_owner = $4, lease_until = $5 \
-          WHERE workspace = $1 AND server = $2 AND subject = $3 \
-          AND (lease_owner = $4 OR lease_until <= $6)",
-};
-const RENEW: Statement = Statement {
-    name: "oauth_grants.renew",
-    sql: "UPDATE oauth_grants SET generation = (SELECT n FROM oauth_changes WHERE id = 1), \
-          sealed = $5, issuer = $6, scopes = $7, expires_at = $8, can_renew = $9, \
-          succeeded_at = $10, failed_at = $11, failure = $12, lease_owner = '', lease_until = 0, \
-          updated_at = $13, change = (SELECT n FROM oauth_changes WHERE id = 1) \
-          WHERE workspace = $1 AND server = $2 AND subject = $3 AND generation = $4",
-};
-/// A lease of another owner, who took it when the caller's was over, stays.
-const NOTE_FAILURE: Statement = Statement {
-    name: "oauth_grants.note_failure",
-    sql: "UPDATE oauth_grants SET issuer = $6, scopes = $7, expires_at = $8, can_renew = $9, \
-          succeeded_at = $10, failed_at = $11, failure = $12, \
-          lease_until = CASE WHEN lease_owner = $5 THEN 0 ELSE lease_until END, \
-          lease_owner = CASE WHEN lease_owner = $5 THEN '' ELSE lease_owner END, \
-          updated_at = $13, change = (SELECT n FROM oauth_changes WHERE id = 1) \
-          WHERE workspace = $1 AND server = $2 AND subject = $3 AND generation = $4",
-};
-const REMOVE: Statement = Statement {
-    name: "oauth_grants.remove",
-    sql: "DELETE FROM oauth_grants WHERE workspace = $1 AND server = $2 AND subject = $3",
-};
-const REMOVE_GENERATION: Statement = Statement {
-    name: "oauth_grants.remove_generation",
-    sql: "DELETE FROM oauth_grants \
-          WHERE workspace = $1 AND server = $2 AND subject = $3 AND generation = $4",
-};
-const DROP_USER: Statement = Statement {
-    name: "oauth_grants.drop_user",
-    sql: "DELETE FROM oauth_grants WHERE subject = $1 AND subject <> ''",
-};
-const DROP_ATTEMPTS_OF_USER: Statement = Statement {
-    name: "oauth_attempts.drop_user",
-    sql: "DELETE FROM oauth_attempts WHERE subject = $1 AND subject <> ''",
-};
-const DROP_MEMBER: Statement = Statement {
-    name: "oauth_grants.drop_member",
-    sql: "DELETE FROM oauth_grants WHERE workspace = $1 AND subject = $2 AND subject <> ''",
-};
-const DROP_ATTEMPTS_OF_MEMBER: Statement = Statement {
-    name: "oauth_attempts.drop_member",
-    sql: "DELETE FROM oauth_attempts WHERE workspace = $1 AND subject = $2 AND subject <> ''",
-};
-const DROP_SERVER: Statement = Statement {
-    name: "oauth_grants.drop_server",
-    sql: "DELETE FROM oauth_grants WHERE workspace = $1 AND server = $2",
-};
-const DROP_ATTEMPTS_OF_SERVER: Statement = Statement {
-    name: "oauth_attempts.drop_server",
-    sql: "DELETE FROM oauth_attempts WHERE workspace = $1 AND server = $2",
-};
-
-/// The key of a grant.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct OAuthGrantKey {
-    pub workspace: WorkspaceId,
-    /// The server: an alias of the live configuration, or an id of the catalog.
-    pub server: String,
-    /// The human, never empty; `None` for a grant that all share.
-    pub user: Option<String>,
-}
-
-/// The public facts of a grant. Times are seconds since 1970.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct OAuthFacts {
-    /// The authorization server.
-    pub issuer: String,
-    /// The granted scopes, with blanks between them.
-    pub scopes: String,
-    /// The end of the access token.
-    pub expires_at: Option<u64>,
-    /// True if the grant can be renewed without a human.
-    pub can_renew: bool,
-    /// The last request for tokens that succeeded.
-    pub succeeded_at: Option<u64>,
-    /// The last request for tokens that failed.
-    pub failed_at: Option<u64>,
-    /// The reason for the last failure, if no request succeeded since.
-    pub failure: Option<String>,
-}
-
-/// A stored grant.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OAuthGrantRow {
-    pub key: OAuthGrantKey,
-    /// The number of the last write of the tokens. A failure that is noted does not change it.
-    pub generation: u64,
-    /// The tokens, sealed.
-    pub sealed: String,
-    pub facts: OAuthFacts,
-    /// The owner of the lease, and its end; `None` if no process has asked for one since the last
-    /// write.
-    pub lease: Option<(String, SystemTime)>,
-}
 
 /// Access to grants.
 #[derive(Debug, Clone, Copy)]
@@ -154,33 +37,63 @@ pub struct OAuthGrants<'a> {
     database: &'a Database,
 }
 
-impl OAuthGrantKey {
-    fn values(&self) -> [Value<'_>; 3] {
-        [
-            Value::Text(self.workspace.as_str()),
-            Value::Text(&self.server),
-            Value::Text(self.user.as_deref().unwrap_or_default()),
-        ]
-    }
-}
-
-impl OAuthFacts {
-    fn values(&self) -> [Value<'_>; 7] {
-        [
-            Value::Text(&self.issuer),
-            Value::Text(&self.scopes),
-            Value::Integer(self.expires_at.map_or(0, number)),
-            Value::Integer(self.can_renew.into()),
-            Value::Integer(self.succeeded_at.map_or(0, number)),
-            Value::Integer(self.failed_at.map_or(0, number)),
-            Value::Text(self.failure.as_deref().unwrap_or_default()),
-        ]
-    }
-}
-
 impl<'a> OAuthGrants<'a> {
     pub(crate) fn new(database: &'a Database) -> Self {
         Self { database }
+    }
+
+    /// A grant, if it exists.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn find(&self, key: &OAuthGrantKey) -> Result<Option<OAuthGrantRow>, StatementError> {
+        let rows = self.database.read(FIND, &key.values()).await?;
+        rows.first().map(grant).transpose()
+    }
+
+    /// The grants of a workspace, and of one human if one is named, with their facts, in the order
+    /// of their keys.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn all(
+        &self,
+        workspace: &WorkspaceId,
+        user: Option<&str>,
+    ) -> Result<Vec<(OAuthGrantKey, OAuthFacts)>, StatementError> {
+        let here = Value::Text(workspace.as_str());
+        let rows = match user {
+            None => self.database.read(OF_WORKSPACE, &[here]).await?,
+            Some(user) => self.database.read(OF_USER, &[here, Value::Text(user)]).await?,
+        };
+        let of_row = |row: &Row| Ok((key(row)?, facts(row)?));
+        let mut all: Vec<_> = rows.iter().map(of_row).collect::<Result<_, StatementError>>()?;
+        // Sorted here, since databases order texts in different ways.
+        all.sort_by(|(one, _), (other, _)| one.cmp(other));
+        Ok(all)
+    }
+
+    /// The numbers of the last changes.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn changes(&self) -> Result<OAuthChanges, StatementError> {
+        let rows = self.database.read(CHANGES, &[]).await?;
+        let Some(row) = rows.first() else { return Ok(OAuthChanges::default()) };
+        Ok(OAuthChanges { last: row.integer("n")?, dropped: row.integer("dropped")? })
+    }
+
+    /// The keys of all grants that were written after this number, each with the number of its last
+    /// write. Grants that were removed are not among them.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn changed_since(
+        &self,
+        last: i64,
+    ) -> Result<Vec<(OAuthGrantKey, i64)>, StatementError> {
+        let rows = self.database.read(CHANGED_SINCE, &[Value::Integer(last)]).await?;
+        rows.iter().map(|row| Ok((key(row)?, row.integer("change")?))).collect()
     }
 
     /// Stores a grant in place of any other of its key, and ends the lease of that one. Returns the
@@ -318,9 +231,9 @@ impl<'a> OAuthGrants<'a> {
         key: &OAuthGrantKey,
     ) -> Result<Option<OAuthGrantRow>, StatementError> {
         let values = key.values().to_vec();
-        let rows = self.database.write_then_read(steps, reading::FIND, values).await?;
+        let rows = self.database.write_then_read(steps, FIND, values).await?;
         let rows = rows.unwrap_or_default();
-        rows.first().map(reading::grant).transpose()
+        rows.first().map(grant).transpose()
     }
 }
 
@@ -342,9 +255,4 @@ pub(super) fn workspace_gone<'v>() -> Step<'v> {
 fn drops<'v>(statements: [Statement; 2], values: &[Value<'v>]) -> [Step<'v>; 3] {
     let [attempts, grants] = statements.map(|one| Step::new(one, values.to_vec()));
     [attempts, grants, Step::new(COUNT_DROP, Vec::new())]
-}
-
-/// A number as the store holds it: at most [`i64::MAX`].
-fn number(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
 }

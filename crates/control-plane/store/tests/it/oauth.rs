@@ -171,9 +171,9 @@ async fn c23_a_late_owner_changes_nothing() {
     }
 }
 
-/// D26: each write and each removal of a grant has a number, by which other daemons find it.
+/// C23: each write and each removal of a grant has a number, by which other daemons find it.
 #[tokio::test]
-async fn d26_changes_of_grants_are_numbered() {
+async fn c23_changes_of_grants_are_numbered() {
     for place in Place::both() {
         let store = place.open().await;
         let grants = store.oauth_grants();
@@ -199,7 +199,7 @@ async fn d26_changes_of_grants_are_numbered() {
     }
 }
 
-/// C29, X-E49: grants and open attempts go with their human, their server and their workspace, and
+/// C29: grants and open attempts go with their human, their server and their workspace, and
 /// other daemons are told. Those of others stay.
 #[tokio::test]
 async fn c29_grants_go_with_their_human_server_and_workspace() {
@@ -260,7 +260,7 @@ async fn c29_grants_go_with_their_human_server_and_workspace() {
         assert!(store.workspaces().delete(&team, true).await.unwrap());
         left(&[0]).await;
         assert_eq!(store.oauth_clients().find(&client).await.unwrap(), None);
-        // No human has an empty id: a shared grant is nobody's.
+        // No human has an empty id: a shared grant stays.
         grants.drop_user(&id("default"), "").await.unwrap();
         left(&[0]).await;
         grants.drop_server(&id("default"), "docs").await.unwrap();

@@ -16,10 +16,10 @@ async fn news(watch: &mut Watch) -> Vec<GrantKey> {
     news
 }
 
-/// D26: a daemon finds the consents, renewals and sign-outs of others at its next poll, and those
+/// C23: a daemon finds the consents, renewals and sign-outs of others at its next poll, and those
 /// that came between its first reading of a grant and its first poll.
 #[tokio::test]
-async fn d26_changes_by_another_daemon_are_found() {
+async fn c23_changes_by_another_daemon_are_found() {
     for place in Place::both() {
         let (one, other) = (place.daemon().await, place.daemon().await);
         let mut watch = watch(&one);
@@ -50,9 +50,9 @@ async fn d26_changes_by_another_daemon_are_found() {
     }
 }
 
-/// D26: a store that fails is read again: nothing is lost meanwhile.
+/// C23: a store that fails is read again: nothing is lost meanwhile.
 #[tokio::test]
-async fn d26_no_change_is_lost_while_the_store_fails() {
+async fn c23_no_change_is_lost_while_the_store_fails() {
     let place = Place::in_a_file();
     let (one, other) = (place.daemon().await, place.daemon().await);
     let mut watch = watch(&one);

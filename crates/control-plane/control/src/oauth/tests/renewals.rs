@@ -231,10 +231,10 @@ async fn c23_a_dead_daemon_holds_a_lease_for_its_time_alone() {
     }
 }
 
-/// C25: a failed renewal keeps the grant, ends the lease, and is shown with its reason. A late one
+/// C23: a failed renewal keeps the grant, ends the lease, and is shown with its reason. A late one
 /// ends no lease of another daemon.
 #[tokio::test]
-async fn c25_a_failed_renewal_keeps_the_grant_and_ends_its_lease() {
+async fn c23_a_failed_renewal_keeps_the_grant_and_ends_its_lease() {
     for place in Place::both() {
         let (one, other) = (place.daemon().await, place.daemon().await);
         let row = one.put(&docs(), "tokens").await;
