@@ -72,5 +72,7 @@ pub use probe::{Probe, Probing, Stage, StageName, StageOutcome};
 pub use rules::{RulesChecked, RulesError, WrittenRules};
 pub use secrets::{SecretRows, SecretUses};
 pub use servers::Saved;
-pub use sign_ins::{ServerSignInError, SignInCounts, SignInRecorder};
+pub use sign_ins::{
+    CLIENT_METADATA, CLIENT_NAME, ServerSignInError, SignInCounts, SignInRecorder, public_base,
+};
 pub use traffic::{Usage, UsageRow};

@@ -9,20 +9,30 @@ mod recorder;
 use std::sync::Arc;
 
 use narthex_audit::{AuditEvent, kind};
+use narthex_login::PublicOrigin;
 use narthex_model::{Alias, OAuth, ServerAuth, ServerState, Target, with_causes};
+use narthex_oauth::client::ClientDocument;
 use narthex_oauth_client::{
     BeginAs, Begun, DeviceBegun, DeviceState, Finished, GrantStatus, SignInTarget, SignIns,
     SignedOut, store::GrantKey,
 };
 use narthex_registry::{ServerResult, ServerRow, VerbError};
+use serde_json::Value;
 use tokio::sync::broadcast::{Receiver, error::RecvError};
-use url::Url;
+use url::{Host, Url};
 
 pub use self::{
     error::ServerSignInError,
     recorder::{SignInCounts, SignInRecorder},
 };
 use crate::{By, Control, ControlError, control::Shared};
+
+/// The path of narthex's client id metadata document.
+pub const CLIENT_METADATA: &str = "/oauth/client-metadata.json";
+/// The path of the redirect for all servers.
+const CALLBACK: &str = "/oauth/callback";
+/// The name that people see when they consent.
+pub const CLIENT_NAME: &str = "narthex";
 
 impl Control {
     /// The sign-ins to servers; `None` if this process stores no grants.
@@ -110,6 +120,7 @@ impl Control {
                     Ok(finished)
                 }
                 Err(error) => {
+                    let reason = error.kind().as_str();
                     let error = ServerSignInError::Failed(error);
                     // An answer that belongs to no attempt is counted by the door.
                     let name = server.filter(|_| !error.is_unproved());
@@ -117,7 +128,7 @@ impl Control {
                         let kind = kind::SERVER_SIGN_IN_FAILED;
                         let mut event = this.server_event(kind, &name, By::system());
                         event.outcome = "failed".into();
-                        this.happened(event.with("reason", error.kind().as_str()));
+                        this.happened(event.with("reason", reason));
                     }
                     Err(error.into())
                 }
@@ -170,6 +181,22 @@ impl Control {
         let begun = self.authorize(name, session, by).await?;
         let (id, auth_url) = (name.to_owned(), begun.url.to_string());
         Ok(Some(ServerResult::Authenticating { id, auth_url }))
+    }
+
+    /// Narthex's description of itself for authorization servers. `None` without a public https
+    /// address, as these could not read it.
+    #[must_use]
+    pub fn client_document(&self) -> Option<Value> {
+        self.sign_ins()?;
+        let base = public_base(self.sign_in_origin()?).filter(|base| base.scheme() == "https")?;
+        let document = ClientDocument {
+            id: base.join(CLIENT_METADATA).ok()?,
+            name: CLIENT_NAME.to_owned(),
+            uri: None,
+            redirect_uris: vec![base.join(CALLBACK).ok()?],
+            jwks_uri: None,
+        };
+        Some(document.to_json())
     }
 
     /// True if a person signs in to the server of this row: its entry says so, or it has asked.
@@ -243,6 +270,19 @@ impl Control {
             tracing::warn!("an event of a sign-in could not be recorded in the audit: {full}");
         }
     }
+}
+
+/// The address at which browsers of other machines reach the daemon too. `None` if the origin is
+/// one of this machine.
+#[must_use]
+pub fn public_base(origin: &PublicOrigin) -> Option<Url> {
+    let url = Url::parse(origin.as_str()).ok()?;
+    let is_local = match url.host()? {
+        Host::Domain(name) => name == "localhost" || name.ends_with(".localhost"),
+        Host::Ipv4(ip) => ip.is_loopback(),
+        Host::Ipv6(ip) => ip.is_loopback(),
+    };
+    (!is_local).then_some(url)
 }
 
 /// Has the registry connect the servers whose grants change, until the daemon stops. `changes` was

@@ -1,7 +1,9 @@
 //! Reasons why a sign-in to a server fails.
 
 use narthex_model::{ErrorKind, command::narthex};
+use narthex_oauth::client::AuthorizationError;
 use narthex_oauth_client::SignInError;
+use url::Url;
 
 /// An error of a sign-in to a server. No grant has changed.
 #[derive(Debug, thiserror::Error)]
@@ -35,13 +37,32 @@ impl ServerSignInError {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::NoSignIns | Self::NoSignIn { .. } | Self::Disabled(_) => ErrorKind::Conflict,
-            Self::Failed(error) => error.kind(),
+            Self::Failed(error) => match error.kind() {
+                // The caller is known here: another server does not know the human.
+                ErrorKind::Unauthenticated => ErrorKind::Conflict,
+                kind => kind,
+            },
         }
     }
 
     /// True for an answer that belongs to no open attempt, or to that of another browser.
     #[must_use]
     pub fn is_unproved(&self) -> bool {
-        matches!(self.kind(), ErrorKind::Unauthenticated | ErrorKind::Denied | ErrorKind::NotFound)
+        match self {
+            Self::Failed(SignInError::NoAttempt { .. } | SignInError::Callback(_)) => true,
+            Self::Failed(SignInError::Authorization(error)) => {
+                matches!(**error, AuthorizationError::Foreign)
+            }
+            Self::NoSignIns | Self::NoSignIn { .. } | Self::Disabled(_) | Self::Failed(_) => false,
+        }
+    }
+
+    /// The address at which the same person should be sent on at once (Q19).
+    #[must_use]
+    pub fn goes_on_at(&self) -> Option<&Url> {
+        match self {
+            Self::Failed(error) => error.goes_on_at(),
+            Self::NoSignIns | Self::NoSignIn { .. } | Self::Disabled(_) => None,
+        }
     }
 }
