@@ -266,9 +266,17 @@ struct Shown {
 }
 
 fn probed(probe: narthex_control::Probe) -> Probe {
-    let narthex_control::Probe { name, ok, stages, server_name, server_version, revision } = probe;
+    let narthex_control::Probe {
+        name,
+        ok,
+        needs_sign_in,
+        stages,
+        server_name,
+        server_version,
+        revision,
+    } = probe;
     let stages = stages.iter().map(stage).collect();
-    Probe { name, ok, stages, server_name, server_version, revision }
+    Probe { name, ok, needs_sign_in, stages, server_name, server_version, revision }
 }
 
 fn stage(stage: &narthex_control::Stage) -> Stage {
