@@ -59,11 +59,21 @@ impl Control {
         session: Option<String>,
         by: &By,
     ) -> Result<Begun, ControlError> {
+        self.begin_sign_in(name, session, BeginAs::Reuse, by).await
+    }
+
+    async fn begin_sign_in(
+        &self,
+        name: &str,
+        session: Option<String>,
+        how: BeginAs,
+        by: &By,
+    ) -> Result<Begun, ControlError> {
         let target = self.sign_in_target(name, session)?;
         let event = self.server_event(kind::SERVER_SIGN_IN_BEGUN, name, by.clone());
         let begin = async move |this: Self| {
             let noted = this.note(event).await?;
-            let begun = this.needed_sign_ins()?.begin(&target, BeginAs::Operator).await;
+            let begun = this.needed_sign_ins()?.begin(&target, how).await;
             let begun = begun.map_err(ServerSignInError::Failed)?;
             noted.done().await;
             Ok(begun)
@@ -178,7 +188,7 @@ impl Control {
             return Ok(self.shared.registry.reauthorize(name).await?);
         }
         self.sign_out_of(name, by).await?;
-        let begun = self.authorize(name, session, by).await?;
+        let begun = self.begin_sign_in(name, session, BeginAs::Anew, by).await?;
         let (id, auth_url) = (name.to_owned(), begun.url.to_string());
         Ok(Some(ServerResult::Authenticating { id, auth_url }))
     }
