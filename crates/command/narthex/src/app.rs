@@ -1,7 +1,9 @@
 //! The assembly: configuration, registry, gateway and doors, and their shutdown.
 
 mod begin;
+mod in_process;
 mod parts;
+mod sign_ins;
 
 use std::{
     path::{Path, PathBuf},
@@ -28,10 +30,12 @@ use narthex_wire::Revision;
 use rustix::{fs::Access, io::Errno};
 use tokio::{net::TcpListener, sync::OnceCell};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use url::Url;
 
 use self::{
     begin::{begin, begin_run, begin_runs, post},
     parts::{disabled, keeps_definitions, local_run, shared, supervision},
+    sign_ins::Opened,
 };
 use crate::{ConnectionOptions, Failure, config, run_sockets::RunFolders};
 
@@ -56,6 +60,8 @@ pub struct AppOptions {
     pub work_dir: PathBuf,
     /// The programs that carry runs out.
     pub executors: Executors,
+    /// The address of narthex's client id metadata document, if it is elsewhere.
+    pub client_metadata_url: Option<Url>,
     /// The doors; `None` for a call in process.
     pub doors: Option<Doors>,
 }
@@ -150,6 +156,14 @@ pub(crate) fn check(audit_dir: &Path, is_strict: bool) -> Result<(), Failure> {
     supervision(is_strict).map(drop)
 }
 
+/// The audit record, and the sign-ins to servers that are recorded in it.
+fn audited(options: &AppOptions) -> Result<(Audit, Option<Opened>), Failure> {
+    let audit = Audit::open(&options.audit_dir, &AuditSettings::default());
+    let audit = audit.map_err(|error| unrecorded(&error))?;
+    let sign_ins = Opened::of(options, &audit);
+    Ok((audit, sign_ins))
+}
+
 fn unrecorded(error: &AuditError) -> Failure {
     Failure::new(ErrorKind::Unavailable, with_causes(error))
 }
@@ -160,6 +174,7 @@ impl App {
     /// # Errors
     /// When the audit record or a door cannot be opened.
     pub async fn start(options: AppOptions) -> Result<Self, Failure> {
+        let (audit, sign_ins) = audited(&options)?;
         let connections = options.connections;
         let registry = Registry::new(RegistryOptions {
             deadlines: connections.deadlines,
@@ -170,11 +185,10 @@ impl App {
             children_max: connections.processes_max,
             supervision: supervision(connections.is_strict)?,
             proxies: connections.proxies,
+            credentials: Some(sign_ins::source(sign_ins.as_ref())),
             ..RegistryOptions::new(identity(), options.environment.clone())
         })
         .map_err(|error| no_randomness(&error))?;
-        let audit = Audit::open(&options.audit_dir, &AuditSettings::default())
-            .map_err(|error| unrecorded(&error))?;
         let (meters, granted) = shared(&options.servers);
         let local = local_run(&options.token, options.policy, &meters, granted)?;
         let gateway = GatewayOptions { meters, ..options.gateway };
@@ -183,7 +197,8 @@ impl App {
         begin_run(&gateway, &local)?;
         let (closing, tasks) = (CancellationToken::new(), TaskTracker::new());
         // First, so that no door is ever asked about an empty set of servers.
-        let control = begin(registry, options.servers, audit).await?;
+        let control = begin(registry, options.servers, sign_ins.as_ref(), audit).await?;
+        sign_ins::measure(sign_ins, &gateway);
         gateway.follow_profiles(&local);
         let mut outbound = None;
         let runs = match &control {
@@ -322,6 +337,8 @@ impl App {
         self.tasks.close();
         // From now on nothing starts that would have to be stopped (E126).
         if let Some(control) = &self.control {
+            // Their tokens are in the store, which closes with the control plane.
+            sign_ins::close(control).await;
             control.close().await;
         }
         // Servers are needed until the doors have given their last answer, and the gateway stops

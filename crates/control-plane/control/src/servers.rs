@@ -8,7 +8,7 @@ use narthex_registry::{
     layers::{SettingsChange, SettingsFile, place},
 };
 
-use crate::{By, Control, ControlError};
+use crate::{By, Control, ControlError, sign_ins};
 
 /// The change of an entry of the settings that is disabled there.
 const ENABLED: &str = r#"{"disabled": null}"#;
@@ -173,14 +173,6 @@ impl Control {
         Ok(self.shared.registry.reconnect(name).await?)
     }
 
-    /// Asks a server's user to sign in again (E59). `None` if there is no such server (E58).
-    ///
-    /// # Errors
-    /// When the registry is closed.
-    pub async fn reauthorize(&self, name: &str) -> Result<Option<ServerResult>, ControlError> {
-        Ok(self.shared.registry.reauthorize(name).await?)
-    }
-
     /// The last lines that a server wrote to stderr, over all its starts, the oldest first.
     ///
     /// # Errors
@@ -233,7 +225,12 @@ impl Control {
         Ok(edited.warnings)
     }
 
-    fn server_event(&self, kind: &'static str, name: &str, by: By) -> AuditEvent<'static> {
+    pub(crate) fn server_event(
+        &self,
+        kind: &'static str,
+        name: &str,
+        by: By,
+    ) -> AuditEvent<'static> {
         let event = AuditEvent::new(kind, by).in_workspace(&self.shared.workspace);
         event.on("server", name.to_owned())
     }
@@ -266,6 +263,7 @@ impl Control {
             }
         }
         self.shared.registry.remove_server(name)?;
+        sign_ins::forget(self, name).await;
         Ok(())
     }
 

@@ -11,7 +11,7 @@ use narthex_outbound::Outbound;
 use narthex_registry::{Layer, Registry, layers};
 use narthex_runs::Runs;
 
-use super::Servers;
+use super::{Servers, sign_ins::Opened};
 use crate::Failure;
 use narthex_model::with_causes;
 
@@ -43,6 +43,7 @@ pub(super) fn begin_run(gateway: &Gateway, local: &Arc<RunView>) -> Result<(), F
 pub(super) async fn begin(
     registry: Registry,
     servers: Servers,
+    sign_ins: Option<&Opened>,
     audit: Audit,
 ) -> Result<Option<Control>, Failure> {
     match servers {
@@ -55,6 +56,7 @@ pub(super) async fn begin(
         }
         Servers::Followed(mut options) => {
             options.audit = audit;
+            options.sign_ins = sign_ins.map(|opened| opened.sign_ins.clone());
             let control = Control::start(registry, *options).await;
             let control =
                 control.map_err(|error| Failure::new(error.kind(), with_causes(&error)))?;

@@ -555,7 +555,9 @@ fn sign_in(layers: &Layers, env: &dyn Fn(&str) -> Option<String>) -> (SignIn, Ve
     let public_url = given.and_then(|given| Some((given.value.as_str()?, given.source.as_str())));
     let providers = layers.oidc.as_ref().map(|(file, table)| (file.as_str(), table));
     let sign_in = signin::read(public_url, providers, env, &mut faults);
-    (sign_in, faults)
+    let given = layers.get("oauth.client_metadata_url");
+    let document = given.and_then(|given| Some((given.value.as_str()?, given.source.as_str())));
+    (sign_in.with_client_metadata(document, &mut faults), faults)
 }
 
 /// The executors of runs, and the faults of their settings.
