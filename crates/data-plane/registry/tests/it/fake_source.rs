@@ -28,13 +28,13 @@ impl FakeSource {
         self.of(name, None)
     }
 
-    /// The holders for whom a credential was asked, and the number of servers without one.
+    /// The holders for whom a credential was asked; a shared one has the empty name.
     pub(crate) fn holders(&self) -> Vec<String> {
         let all = self.0.lock().unwrap();
         let mut users: Vec<_> =
-            all.keys().map(|(_, holder)| holder.as_ref().map_or("", |one| &one.user)).collect();
+            all.keys().map(|(_, one)| one.clone().unwrap_or_else(|| holder("")).user).collect();
         users.sort_unstable();
-        users.into_iter().map(str::to_owned).collect()
+        users
     }
 }
 

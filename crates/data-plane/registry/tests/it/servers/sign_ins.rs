@@ -138,7 +138,7 @@ async fn e27_a_server_waits_for_a_sign_in_and_is_ready_after_it() {
 
 const MESSAGE: &str = "auth_unavailable: a person must sign in";
 
-/// E29: a grant that ends while the server works makes it wait again, and its lists stay. A further
+/// C25: a grant that ends while the server works makes it wait again, and its lists stay. A further
 /// scope that one operation needs concerns that operation alone.
 #[tokio::test]
 async fn c25_a_grant_that_ends_makes_the_server_wait_again() {
@@ -242,7 +242,7 @@ async fn c25_faults_of_a_credential_are_passing_or_final() {
     in_time(registry.close()).await;
 }
 
-/// D28: a server that answers the credential with a refusal that no token changes is an error, as
+/// E62: a server that answers the credential with a refusal that no token changes is an error, as
 /// with a key.
 #[tokio::test]
 async fn e62_a_token_that_is_refused_for_good_is_an_error() {
