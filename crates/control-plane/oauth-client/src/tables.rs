@@ -176,6 +176,7 @@ struct StoredClient {
 #[derive(Serialize, Deserialize)]
 struct StoredAttempt {
     state_hash: String,
+    key: GrantKey,
     value: String,
     expires_at: u64,
 }
@@ -196,6 +197,7 @@ impl Tables {
             clients.map(|(key, value)| StoredClient { key: key.clone(), value: text(value) });
         let attempts = self.attempts.iter().map(|(state_hash, attempt)| StoredAttempt {
             state_hash: state_hash.clone(),
+            key: attempt.key.clone(),
             value: text(&attempt.value),
             expires_at: attempt.expires_at,
         });
@@ -217,8 +219,8 @@ impl Tables {
         });
         let clients = clients.into_iter().map(|stored| (stored.key, Secret::new(stored.value)));
         let attempts = attempts.into_iter().map(|stored| {
-            let StoredAttempt { state_hash, value, expires_at } = stored;
-            (state_hash, AttemptRow { value: Secret::new(value), expires_at })
+            let StoredAttempt { state_hash, key, value, expires_at } = stored;
+            (state_hash, AttemptRow { key, value: Secret::new(value), expires_at })
         });
         Ok(Self {
             grants: grants.collect(),
@@ -295,7 +297,7 @@ mod tests {
     fn c16_an_attempt_is_taken_once_and_in_time() {
         let mut tables = Tables::default();
         for (hash, expires_at) in [("a", 10), ("b", 20)] {
-            let attempt = AttemptRow { value: Secret::new("v"), expires_at };
+            let attempt = AttemptRow { key: key("a"), value: Secret::new("v"), expires_at };
             tables.put_attempt(hash.to_owned(), attempt, 0);
         }
         assert!(tables.take_attempt("b", 19).is_some());
@@ -309,7 +311,7 @@ mod tests {
         put(&mut tables, "s3cret");
         tables.lease(&key("a"), "x".to_owned(), 10, 5);
         tables.put_client(client_key(), Secret::new("c"), None);
-        let attempt = AttemptRow { value: Secret::new("v"), expires_at: 9 };
+        let attempt = AttemptRow { key: key("a"), value: Secret::new("v"), expires_at: 9 };
         tables.put_attempt("h".to_owned(), attempt, 0);
         let text = tables.to_json();
         let read = Tables::from_json(text.expose().as_bytes()).unwrap();
