@@ -90,6 +90,7 @@ impl RegistryOptions {
             children_max: 64,
             has_pins: false,
             credentials: None,
+            has_holder: false,
         }
     }
 }
@@ -339,6 +340,7 @@ impl Shared {
             on_phase: None,
             health: health.clone(),
             credentials: None,
+            has_holder: false,
         }
     }
 
