@@ -98,7 +98,8 @@ impl Authorization {
         let Refused { mut value, mut response } = refused;
         let (mut is_renewed, mut is_stepped_up) = (false, false);
         while is_refusal(response.status) && !is_about_session(request, &mut response).await {
-            let is_step_up = response.status == StatusCode::FORBIDDEN;
+            // Some servers refuse requests without a credential in this way, too.
+            let is_step_up = response.status == StatusCode::FORBIDDEN && value.is_some();
             let refused = RefusedRequest {
                 status: response.status.as_u16(),
                 challenges: challenges(&response.headers),
