@@ -113,8 +113,8 @@ impl Signing {
     }
 }
 
-fn params(tool: &str, declared: Value) -> Value {
-    json!({"name": format!("mcp__one__{tool}"), "arguments": {}, "_meta": {DECLARED: declared}})
+fn params(tool: &str) -> Value {
+    json!({"name": format!("mcp__one__{tool}"), "arguments": {}})
 }
 
 /// Checks the error for a client that cannot lead its user anywhere.
@@ -138,18 +138,18 @@ async fn r9_a_call_to_a_server_that_waits_names_the_way_to_the_sign_in() {
     ];
     let details = json!({"server": "one", "auth_url": ADDRESS});
     for caller in &callers {
-        let answer = world.ask(caller, "tools/call", params("x", json!({}))).await;
+        let answer = world.ask(caller, "tools/call", params("x")).await;
         assert_told(&answer, &details);
     }
     signing.sign_in().await;
     for caller in &callers {
-        let answer = world.ask(caller, "tools/call", params("x", json!({}))).await;
+        let answer = world.ask(caller, "tools/call", params("x")).await;
         assert_eq!(answer["result"]["content"], json!([]), "{answer}");
     }
     // C22: further scopes for one tool leave the server ready.
     let details = json!({"server": "one", "auth_url": ADDRESS, "scopes": ["write"]});
     for caller in &callers {
-        let answer = world.ask(caller, "tools/call", params("write", json!({}))).await;
+        let answer = world.ask(caller, "tools/call", params("write")).await;
         assert_told(&answer, &details);
     }
     let row = world.gateway.registry().get("one").unwrap();
@@ -164,7 +164,8 @@ async fn r9_a_modern_client_leads_its_user_to_the_sign_in() {
     let signing = Signing::new().await;
     let world = &signing.world;
     let caller = world.modern_caller(Endpoint::Aggregated);
-    let first = params("x", json!({"elicitation": {"url": {}}}));
+    let mut first = params("x");
+    first["_meta"] = json!({DECLARED: {"elicitation": {"url": {}}}});
     let answer = world.call(&caller, modern(1, "tools/call", first.clone())).await;
     assert_eq!(answer["result"]["resultType"], "input_required", "{answer}");
     assert!(answer["result"].get("requestState").is_none(), "{answer}");
@@ -216,7 +217,7 @@ async fn r9_a_legacy_client_leads_its_user_to_the_sign_in() {
 
 /// The question before the answer of a call that fails.
 async fn question_and_error(world: &World, caller: &Caller) -> Value {
-    let request = legacy(5, "tools/call", params("x", json!({})));
+    let request = legacy(5, "tools/call", params("x"));
     let mut answering = world.gateway.call(caller, request).await;
     let Some(Step::Message(question)) = answering.next().await else { panic!("no question") };
     let Some(Step::Answer(answer)) = answering.next().await else { panic!("no answer") };
