@@ -129,7 +129,7 @@ fn assert_told(answer: &Value, details: &Value) {
 
 /// R9: the error names the server and the address, for each era, and no HTTP 401 of the door.
 #[tokio::test]
-async fn r9_a_call_to_a_server_that_waits_names_the_way_to_the_sign_in() {
+async fn door_r9_a_call_to_a_server_that_waits_names_the_way_to_the_sign_in() {
     let signing = Signing::new().await;
     let world = &signing.world;
     let callers = [
@@ -160,7 +160,7 @@ async fn r9_a_call_to_a_server_that_waits_names_the_way_to_the_sign_in() {
 /// R9: a modern client that can lead its user to a page is asked to, once. Its next call goes to
 /// the server without the answer to that question.
 #[tokio::test]
-async fn r9_a_modern_client_leads_its_user_to_the_sign_in() {
+async fn door_r9_a_modern_client_leads_its_user_to_the_sign_in() {
     let signing = Signing::new().await;
     let world = &signing.world;
     let caller = world.modern_caller(Endpoint::Aggregated);
@@ -190,7 +190,7 @@ async fn r9_a_modern_client_leads_its_user_to_the_sign_in() {
 
 /// R9: a legacy client is asked on the stream of its call, which fails, and is told of the end.
 #[tokio::test]
-async fn r9_a_legacy_client_leads_its_user_to_the_sign_in() {
+async fn door_r9_a_legacy_client_leads_its_user_to_the_sign_in() {
     let signing = Signing::new().await;
     let world = &signing.world;
     let can = json!({"elicitation": {"url": {}}});
