@@ -90,7 +90,6 @@ impl RegistryOptions {
             children_max: 64,
             has_pins: false,
             credentials: None,
-            has_holder: false,
         }
     }
 }
