@@ -115,6 +115,13 @@ pub(crate) async fn open(holding: &Holding, consent: Consent) -> Result<(), Sign
         return Err(SignInError::NoSession { server: entry.alias.clone() });
     }
     let parts = &holding.parts;
+    let is_open = |attempt: &Arc<OpenAttempt>| {
+        attempt.session == session && attempt.scopes.contains_all(&further)
+    };
+    let is_open = holding.with_state(|state| state.open_attempt(parts.now()).is_some_and(is_open));
+    if is_open && how == BeginAs::Reuse {
+        return Ok(());
+    }
     let guard = holding.guard(&entry).await;
     let search = Search {
         server: &entry.url,
@@ -208,5 +215,6 @@ pub(crate) async fn leave_issuer(
     let store = &holding.parts.options.store;
     store.drop_grant(holding.key.clone(), Some(held.generation)).await?;
     holding.forget();
+    holding.update(|state| state.attempt = None);
     Ok(())
 }

@@ -18,7 +18,7 @@ use crate::{
     guard::Guard,
     holding::Holding,
     loading::{is_of, take_over},
-    renewal::failed,
+    renewal::{failed, is_fresh},
     store::GrantRow,
 };
 
@@ -40,6 +40,9 @@ pub(crate) async fn request(
 ) -> Result<(), SignInError> {
     let entry = holding.entry();
     let Mode::Machine(machine) = &entry.mode else { return Ok(()) };
+    if is_fresh(holding) {
+        return Ok(());
+    }
     let stored = holding.parts.options.store.grant(holding.key.clone()).await?;
     if let Some(row) = stored.filter(|row| is_other(holding, row, &entry)) {
         return take_over(holding, &row);

@@ -4,8 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use narthex_oauth::{
     client::{
-        Asked, ClientIdentity, Failure, Flow, Found, Grant, Refusal, TokenEndpoint, TokenGrant,
-        Tokens, shown_url,
+        Asked, ClientIdentity, Failure, Flow, Found, Freshness, Grant, Refusal, TokenEndpoint,
+        TokenGrant, Tokens, shown_url,
     },
     metadata::ServerMetadata,
     scopes::Scopes,
@@ -69,6 +69,9 @@ enum Right {
 /// When the tokens cannot be renewed now.
 pub(crate) async fn renew(holding: &Holding) -> Result<(), SignInError> {
     let Some(held) = holding.state().held.clone() else { return Ok(()) };
+    if is_fresh(holding) {
+        return Ok(());
+    }
     if let Some(unsaved) = holding.state().unsaved.clone() {
         return save(holding, unsaved).await;
     }
@@ -90,6 +93,15 @@ pub(crate) async fn renew(holding: &Holding) -> Result<(), SignInError> {
         Right::Mine => renewal.exchange(plan).await,
         Right::NotNeeded => Ok(()),
     }
+}
+
+/// True if the token needs no renewal: another task has ended since the caller decided.
+pub(crate) fn is_fresh(holding: &Holding) -> bool {
+    let now = holding.now();
+    holding.with_state(|state| {
+        let held = state.usable(now);
+        held.is_some_and(|held| held.value.grant.freshness(now) == Freshness::Fresh)
+    })
 }
 
 impl Renewal<'_> {
@@ -273,6 +285,8 @@ impl Renewal<'_> {
         holding.forget();
         let (failed_at, failure) = (Some(holding.now()), Some(refusal.to_string()));
         holding.update(|state| {
+            // It may be one of a client that is unknown now.
+            state.attempt = None;
             state.facts.failed_at = failed_at;
             state.facts.failure.clone_from(&failure);
         });
