@@ -75,9 +75,9 @@ impl SignInHooks for SignInRecorder {
 mod tests {
     use super::*;
 
-    /// C23, C25: successes and failures are told apart, and a sign-out counts as neither.
+    /// Successes and failures are told apart, and a sign-out counts as neither.
     #[test]
-    fn c25_renewals_are_counted_by_their_result() {
+    fn oauth_c25_renewals_are_counted_by_their_result() {
         let recorder = SignInRecorder::new(Audit::disabled());
         let key = GrantKey { workspace: "default".into(), server: "linear".into(), user: None };
         let failed = GrantFacts { failure: Some("timeout".to_owned()), ..GrantFacts::default() };
