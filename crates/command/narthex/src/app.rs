@@ -194,7 +194,7 @@ impl App {
         let (closing, tasks) = (CancellationToken::new(), TaskTracker::new());
         // First, so that no door is ever asked about an empty set of servers.
         let control = begin(registry, options.servers, sign_ins.as_ref(), audit).await?;
-        sign_ins::measure(sign_ins, &gateway);
+        sign_ins::begin(sign_ins, control.as_ref(), &gateway);
         gateway.follow_profiles(&local);
         let mut outbound = None;
         let runs = match &control {

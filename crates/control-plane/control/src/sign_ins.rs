@@ -14,7 +14,6 @@ use std::{
 use narthex_audit::{AuditEvent, kind};
 use narthex_login::PublicOrigin;
 use narthex_model::{Alias, OAuth, ServerAuth, ServerState, Target, with_causes};
-use narthex_oauth::client::ClientDocument;
 use narthex_oauth_client::{
     BeginAs, Begun, DeviceBegun, DeviceState, Finished, GrantStatus, SignInTarget, SignIns,
     SignedOut, store::GrantKey,
@@ -35,8 +34,6 @@ use crate::{By, Control, ControlError, control::Shared};
 const LOOK: Duration = Duration::from_secs(5);
 /// The path of narthex's client id metadata document.
 pub const CLIENT_METADATA: &str = "/oauth/client-metadata.json";
-/// The path of the redirect for all servers.
-const CALLBACK: &str = "/oauth/callback";
 /// The name that people see when they consent.
 pub const CLIENT_NAME: &str = "narthex";
 
@@ -118,9 +115,9 @@ impl Control {
     ///
     /// # Errors
     /// When there is no such server, or no person signs in to it.
-    pub async fn device_sign_in(&self, name: &str, id: &str) -> Result<DeviceState, ControlError> {
+    pub fn device_sign_in(&self, name: &str, id: &str) -> Result<DeviceState, ControlError> {
         self.sign_in_target(name, None)?;
-        Ok(self.needed_sign_ins()?.device_state(id).await)
+        Ok(self.needed_sign_ins()?.device_state(id))
     }
 
     /// Finishes a sign-in with the query of the redirect. `server` is the name in its path, and
@@ -208,20 +205,28 @@ impl Control {
         Ok(Some(ServerResult::Authenticating { id, auth_url }))
     }
 
+    /// Notes that the grant of a server was stored or removed, by this daemon or another one. A
+    /// server that waits for a sign-in, or has failed, connects again; others learn of it with
+    /// their next request.
+    pub fn grant_was_stored(&self, key: &GrantKey) {
+        let row = self.shared.registry.get(&key.server);
+        let waits = |row: Arc<ServerRow>| {
+            matches!(row.state, ServerState::Authenticating | ServerState::Error)
+        };
+        if row.is_some_and(waits) {
+            apply(&self.shared, key);
+        }
+    }
+
     /// Narthex's description of itself for authorization servers. `None` without a public https
     /// address, as these could not read it.
     #[must_use]
     pub fn client_document(&self) -> Option<Value> {
-        self.sign_ins()?;
-        let base = public_base(self.sign_in_origin()?).filter(|base| base.scheme() == "https")?;
-        let document = ClientDocument {
-            id: base.join(CLIENT_METADATA).ok()?,
-            name: CLIENT_NAME.to_owned(),
-            uri: None,
-            redirect_uris: vec![base.join(CALLBACK).ok()?],
-            jwks_uri: None,
-        };
-        Some(document.to_json())
+        let base = public_base(self.sign_in_origin()?)?;
+        let document = self.sign_ins()?.client_document()?;
+        // A document elsewhere is not this one.
+        let is_own = base.join(CLIENT_METADATA).is_ok_and(|own| own == document.id);
+        is_own.then(|| document.to_json())
     }
 
     /// True if a person signs in to the server of this row: its entry says so, or it has asked.

@@ -25,6 +25,7 @@ const MEASURED_MAX: usize = 1000;
 /// The sign-ins of this process, with what is counted about them.
 pub(super) struct Opened {
     pub(super) all: ServerSignIns,
+    stored: Arc<StoredTokens>,
     clock: Arc<dyn Clock>,
 }
 
@@ -43,8 +44,9 @@ impl Opened {
         let client_metadata_url = elsewhere.or_else(own);
         let counts = Arc::new(SignInCounts::default());
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let stored = Arc::new(StoredTokens::new(store.clone(), vault.clone()));
         let sign_ins = SignIns::new(SignInOptions {
-            store: Arc::new(StoredTokens::new(store.clone(), vault.clone())),
+            store: stored.clone(),
             clock: clock.clone(),
             proxies: Arc::clone(&options.connections.proxies),
             extra_roots: Vec::new(),
@@ -58,13 +60,20 @@ impl Opened {
             hooks: counts.clone(),
             runtime: Handle::current(),
         });
-        Some(Self { all: ServerSignIns { sign_ins, counts }, clock })
+        Some(Self { all: ServerSignIns { sign_ins, counts }, stored, clock })
     }
 }
 
-/// Shows the ends of tokens and the results of requests for tokens in the metrics.
-pub(super) fn measure(opened: Option<Opened>, gateway: &Gateway) {
-    let Some(Opened { all: ServerSignIns { sign_ins, counts }, clock }) = opened else { return };
+/// Follows grants that other daemons on the store change, and shows the ends of tokens and the
+/// results of requests for tokens in the metrics.
+pub(super) fn begin(opened: Option<Opened>, control: Option<&Control>, gateway: &Gateway) {
+    let (Some(opened), Some(control)) = (opened, control) else { return };
+    let Opened { all: ServerSignIns { sign_ins, counts }, stored, clock } = opened;
+    let follower = control.clone();
+    let following = stored.watch_changes(control.closing(), move |key| {
+        follower.grant_was_stored(&key);
+    });
+    drop(control.spawn(following));
     gateway.metrics().measure_each(Labelled {
         name: "oauth_token_expiry_seconds",
         help: "Seconds until the access token of a server ends; negative after its end",
