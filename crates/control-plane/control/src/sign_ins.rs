@@ -359,9 +359,7 @@ fn apply(shared: &Shared, key: &GrantKey) {
 /// Signs out of a server that is removed. A failure leaves only tokens that no entry uses.
 pub(crate) async fn forget(control: &Control, name: &str) {
     let Ok(alias) = Alias::new(name) else { return };
-    let (Some(sign_ins), Some(_)) = (control.sign_ins(), control.sign_in_status(&alias)) else {
-        return;
-    };
+    let Some(sign_ins) = control.sign_ins() else { return };
     if let Err(error) = sign_ins.sign_out(&control.live_key(&alias)).await {
         tracing::warn!(
             server.name = name,
