@@ -6,39 +6,51 @@
 mod error;
 mod recorder;
 
-use std::sync::Arc;
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
 
 use narthex_audit::{AuditEvent, kind};
 use narthex_login::PublicOrigin;
 use narthex_model::{Alias, OAuth, ServerAuth, ServerState, Target, with_causes};
-use narthex_oauth::client::ClientDocument;
 use narthex_oauth_client::{
     BeginAs, Begun, DeviceBegun, DeviceState, Finished, GrantStatus, SignInTarget, SignIns,
     SignedOut, store::GrantKey,
 };
 use narthex_registry::{ServerResult, ServerRow, VerbError};
 use serde_json::Value;
-use tokio::sync::broadcast::{Receiver, error::RecvError};
+use tokio::{
+    sync::broadcast::{Receiver, error::RecvError},
+    time::interval,
+};
 use url::{Host, Url};
 
-pub use self::{
-    error::ServerSignInError,
-    recorder::{SignInCounts, SignInRecorder},
-};
+use self::recorder::Failures;
+pub use self::{error::ServerSignInError, recorder::SignInCounts};
 use crate::{By, Control, ControlError, control::Shared};
 
+/// The pause between two looks at the failures of renewals.
+const LOOK: Duration = Duration::from_secs(5);
 /// The path of narthex's client id metadata document.
 pub const CLIENT_METADATA: &str = "/oauth/client-metadata.json";
-/// The path of the redirect for all servers.
-const CALLBACK: &str = "/oauth/callback";
 /// The name that people see when they consent.
 pub const CLIENT_NAME: &str = "narthex";
+
+/// The sign-ins of a process, and the counts of their requests.
+#[derive(Debug, Clone)]
+pub struct ServerSignIns {
+    /// The sign-ins, which the registry uses as well.
+    pub sign_ins: SignIns,
+    /// The counts, which are hooks of the sign-ins.
+    pub counts: Arc<SignInCounts>,
+}
 
 impl Control {
     /// The sign-ins to servers; `None` if this process stores no grants.
     #[must_use]
     pub fn sign_ins(&self) -> Option<&SignIns> {
-        self.shared.sign_ins.as_ref()
+        self.shared.sign_ins.as_ref().map(|all| &all.sign_ins)
     }
 
     /// The grant of a server of the live configuration, and its open attempt. Reads memory only.
@@ -103,9 +115,9 @@ impl Control {
     ///
     /// # Errors
     /// When there is no such server, or no person signs in to it.
-    pub async fn device_sign_in(&self, name: &str, id: &str) -> Result<DeviceState, ControlError> {
+    pub fn device_sign_in(&self, name: &str, id: &str) -> Result<DeviceState, ControlError> {
         self.sign_in_target(name, None)?;
-        Ok(self.needed_sign_ins()?.device_state(id).await)
+        Ok(self.needed_sign_ins()?.device_state(id))
     }
 
     /// Finishes a sign-in with the query of the redirect. `server` is the name in its path, and
@@ -193,20 +205,28 @@ impl Control {
         Ok(Some(ServerResult::Authenticating { id, auth_url }))
     }
 
+    /// Notes that the grant of a server was stored or removed, by this daemon or another one. A
+    /// server that waits for a sign-in, or has failed, connects again; others learn of it with
+    /// their next request.
+    pub fn grant_was_stored(&self, key: &GrantKey) {
+        let row = self.shared.registry.get(&key.server);
+        let waits = |row: Arc<ServerRow>| {
+            matches!(row.state, ServerState::Authenticating | ServerState::Error)
+        };
+        if row.is_some_and(waits) {
+            apply(&self.shared, key);
+        }
+    }
+
     /// Narthex's description of itself for authorization servers. `None` without a public https
     /// address, as these could not read it.
     #[must_use]
     pub fn client_document(&self) -> Option<Value> {
-        self.sign_ins()?;
-        let base = public_base(self.sign_in_origin()?).filter(|base| base.scheme() == "https")?;
-        let document = ClientDocument {
-            id: base.join(CLIENT_METADATA).ok()?,
-            name: CLIENT_NAME.to_owned(),
-            uri: None,
-            redirect_uris: vec![base.join(CALLBACK).ok()?],
-            jwks_uri: None,
-        };
-        Some(document.to_json())
+        let base = public_base(self.sign_in_origin()?)?;
+        let document = self.sign_ins()?.client_document()?;
+        // A document elsewhere is not this one.
+        let is_own = base.join(CLIENT_METADATA).is_ok_and(|own| own == document.id);
+        is_own.then(|| document.to_json())
     }
 
     /// True if a person signs in to the server of this row: its entry says so, or it has asked.
@@ -295,21 +315,33 @@ pub fn public_base(origin: &PublicOrigin) -> Option<Url> {
     (!is_local).then_some(url)
 }
 
-/// Has the registry connect the servers whose grants change, until the daemon stops. `changes` was
-/// subscribed before the first server connected.
-pub(crate) async fn follow(shared: Arc<Shared>, mut changes: Receiver<GrantKey>) {
+/// Has the registry connect the servers whose grants change, and records failures of renewals,
+/// until the daemon stops. `changes` was subscribed before the first server connected.
+pub(crate) async fn follow(
+    shared: Arc<Shared>,
+    all: ServerSignIns,
+    mut changes: Receiver<GrantKey>,
+) {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let mut failures = Failures::new(since.as_secs());
+    let mut looks = interval(LOOK);
     loop {
         let change = tokio::select! {
             biased;
             () = shared.closing.cancelled() => return,
             change = changes.recv() => change,
+            _ = looks.tick() => {
+                for (key, status) in all.sign_ins.statuses() {
+                    failures.see(&key, &status.facts, &all.counts, &shared.audit);
+                }
+                continue;
+            }
         };
         match change {
             Ok(key) => apply(&shared, &key),
             // Some changes were missed: all grants may have changed.
             Err(RecvError::Lagged(_)) => {
-                let all = shared.sign_ins.as_ref().map(SignIns::statuses).unwrap_or_default();
-                all.iter().for_each(|(key, _)| apply(&shared, key));
+                all.sign_ins.statuses().iter().for_each(|(key, _)| apply(&shared, key));
             }
             Err(RecvError::Closed) => return,
         }
@@ -327,9 +359,7 @@ fn apply(shared: &Shared, key: &GrantKey) {
 /// Signs out of a server that is removed. A failure leaves only tokens that no entry uses.
 pub(crate) async fn forget(control: &Control, name: &str) {
     let Ok(alias) = Alias::new(name) else { return };
-    let (Some(sign_ins), Some(_)) = (control.sign_ins(), control.sign_in_status(&alias)) else {
-        return;
-    };
+    let Some(sign_ins) = control.sign_ins() else { return };
     if let Err(error) = sign_ins.sign_out(&control.live_key(&alias)).await {
         tracing::warn!(
             server.name = name,
