@@ -13,7 +13,8 @@ export class Browser {
     const { origin } = new URL(url);
     const jar = this.#jars.get(origin) ?? new Map();
     this.#jars.set(origin, jar);
-    const headers = { cookie: [...jar].map(([name, value]) => `${name}=${value}`).join('; ') };
+    const cookie = [...jar].map(([name, value]) => `${name}=${value}`).join('; ');
+    const headers = { accept: 'text/html', cookie };
     if (form) headers.origin = new URL(from).origin;
     const body = form && new URLSearchParams(form);
     const method = form ? 'POST' : 'GET';

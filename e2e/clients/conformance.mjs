@@ -19,6 +19,8 @@ const CLIENT_METADATA_URL = 'https://conformance-test.local/client-metadata.json
 /** The suite ends a client after 30 s. */
 const ALL_MS = 25_000;
 const SETTLED_MS = 10_000;
+/** A server that waits for a sign-in without a link was refused one, or tokens have just come. */
+const STUCK_MS = 4_000;
 /** A refused call has its link at once, or there is none. */
 const LINK_MS = 1_500;
 const SIGN_INS = 3;
@@ -57,12 +59,21 @@ async function signIn(link) {
   if (page.status >= 400) throw new Error(`the sign-in is refused: ${page.status} ${page.text}`);
 }
 
+/** True of rows in which nothing happens any more without a person. */
+function settled() {
+  let since;
+  return (row) => {
+    if (row.state !== 'authenticating' || linkOf(row)) since = undefined;
+    else since ??= Date.now();
+    const isStuck = since !== undefined && Date.now() - since > STUCK_MS;
+    return isStuck || isNew(linkOf(row)) || ['ready', 'error', 'disabled'].includes(row.state);
+  };
+}
+
 /** Signs in as often as the server asks, and waits until it is ready. */
 async function settle(daemon) {
-  const isSettled = (row) =>
-    isNew(linkOf(row)) || ['ready', 'error', 'disabled'].includes(row.state);
   for (;;) {
-    const row = await daemon.rowUntil(NAME, isSettled, SETTLED_MS);
+    const row = await daemon.rowUntil(NAME, settled(), SETTLED_MS);
     if (isNew(linkOf(row))) await signIn(linkOf(row));
     else if (row.state === 'ready') return;
     else throw new Error(`the server is ${described(row)}`);

@@ -23,11 +23,18 @@ pub(super) struct Driver {
     wanted: fn() -> Value,
 }
 
-pub(super) static DRIVERS: [Driver; 1] = [Driver {
-    name: "sign-in at npm's oidc-provider, for a server on the TypeScript SDK",
-    script: "oauth_oidc_provider.mjs",
-    wanted: signed_in,
-}];
+pub(super) static DRIVERS: [Driver; 2] = [
+    Driver {
+        name: "sign-in at npm's oidc-provider, for a server on the TypeScript SDK",
+        script: "oauth_oidc_provider.mjs",
+        wanted: signed_in,
+    },
+    Driver {
+        name: "sign-in at npm's better-auth, whose tokens are JWTs",
+        script: "oauth_better_auth.mjs",
+        wanted: signed_in,
+    },
+];
 
 /// The facts of `e2e/clients/oauth_story.mjs`.
 fn signed_in() -> Value {
