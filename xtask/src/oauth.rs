@@ -1,5 +1,5 @@
 //! Sign-ins by OAuth: the conformance suite's scenarios for clients, with narthex as the client,
-//! and real authorization servers.
+//! real authorization servers, and real clients at the door.
 //!
 //! Each scenario and each driver starts a daemon and peers of its own, so they run side by side.
 //! Each revision has a floor of different passed checks, so that no scenario can pass by testing
@@ -166,6 +166,7 @@ mod tests {
         assert_eq!(total.passed[..2], [600, 625]);
     }
 
+    /// E213.
     #[test]
     fn fewer_checks_than_are_possible_are_a_failure() {
         assert!(is_above(3, 2).is_err());

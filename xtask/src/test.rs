@@ -41,7 +41,7 @@ enum Step {
     Cost,
     /// The conformance suites, directly and through the gateway.
     Conformance,
-    /// Sign-ins by OAuth: the suite's scenarios for clients, and real authorization servers.
+    /// Sign-ins by OAuth, at real authorization servers and at the door, and the suite's scenarios.
     Oauth,
     /// Real clients and servers through the gateway.
     Peers,

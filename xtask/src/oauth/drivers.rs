@@ -23,7 +23,7 @@ pub(super) struct Driver {
     wanted: fn() -> Value,
 }
 
-pub(super) static DRIVERS: [Driver; 2] = [
+pub(super) static DRIVERS: [Driver; 3] = [
     Driver {
         name: "sign-in at npm's oidc-provider, for a server on the TypeScript SDK",
         script: "oauth_oidc_provider.mjs",
@@ -33,6 +33,11 @@ pub(super) static DRIVERS: [Driver; 2] = [
         name: "sign-in at npm's better-auth, whose tokens are JWTs",
         script: "oauth_better_auth.mjs",
         wanted: signed_in,
+    },
+    Driver {
+        name: "real clients, and the suite's authorization scenarios, at the door",
+        script: "door.mjs",
+        wanted: let_in,
     },
 ];
 
@@ -57,6 +62,30 @@ fn signed_in() -> Value {
     })
 }
 
+/// The facts of `e2e/clients/door.mjs`.
+fn let_in() -> Value {
+    let documents = json!({ "statuses": [401, 401, 401], "resource": true, "issuer": true });
+    let echo = "Echo: let in";
+    json!({
+        "documents": documents,
+        "byAddress": documents,
+        // The exit code, and the numbers of passed and failed checks.
+        "suite": [0, 3, 0],
+        "typescript, legacy": echo,
+        "typescript, modern": echo,
+        "python": echo,
+        "mcp-remote": echo,
+        "inspector": echo,
+        "renewal": {
+            "statuses": [200, 200, 200],
+            "rotates": true,
+            "grace": true,
+            "isUsable": true,
+            "afterRevocation": 401,
+        },
+    })
+}
+
 impl Driver {
     pub(super) fn run(&self, peers: &Peers, logs: &Path) -> Result<()> {
         let folder = logs.join(self.script);
@@ -64,6 +93,7 @@ impl Driver {
         let mut command = Command::new(peers.node());
         command.arg(workspace::root().join("e2e/clients").join(self.script));
         command.arg(peers.node_dir()).arg(workspace::built("narthex"));
+        command.arg(peers.python("mcp-v2", "python"));
         let done = process::capture(&mut command, DONE)?;
         fs::write(folder.join("driver.log"), format!("{}{}", done.stdout, done.stderr))?;
         ensure!(done.status.success(), "{}{}", done.stdout, done.stderr);
@@ -89,6 +119,7 @@ mod tests {
     use super::{DRIVERS, compare};
     use crate::workspace;
 
+    /// E213, E214.
     #[test]
     fn a_fact_that_is_missing_or_differs_is_a_failure() {
         let wanted = json!({ "subject": "ada", "revoked": 0 });

@@ -91,6 +91,7 @@ const MODERN: &[&str] = &[
 mod tests {
     use super::{MODERN, NOT_BUILT, REVISIONS, STABLE};
 
+    /// E213.
     #[test]
     fn each_revision_has_the_scenarios_that_it_requires() {
         assert_eq!((STABLE.len(), MODERN.len()), (14, 25));
