@@ -115,7 +115,9 @@ impl Done {
 
     fn take(&mut self, outcome: &Outcome) {
         self.tally += outcome.tally;
-        if let Some(sum) = outcome.revision.and_then(|index| self.passed.get_mut(index)) {
+        if let Some(index) = outcome.revision
+            && let Some(sum) = self.passed.get_mut(index)
+        {
             *sum += outcome.passed;
         }
     }

@@ -44,7 +44,7 @@ pub(super) static DRIVERS: [Driver; 3] = [
 /// The facts of `e2e/clients/oauth_story.mjs`.
 fn signed_in() -> Value {
     json!({
-        // The row waits with a link, though nobody has signed in yet.
+        // The row waits with a link before any sign-in.
         "before": ["authenticating", true, 0],
         "authorized": 0,
         "subject": "ada",
