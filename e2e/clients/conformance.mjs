@@ -11,7 +11,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 import { Browser } from './browser.mjs';
-import { Daemon, described, isCallback, linkOf } from './daemon.mjs';
+import { Daemon, described, linkOf, signIn } from './daemon.mjs';
 
 const NAME = 'suite';
 /** The client id that the suite demands of clients with a metadata document. */
@@ -21,8 +21,8 @@ const ALL_MS = 25_000;
 const SETTLED_MS = 10_000;
 /** A server that waits for a sign-in without a link was refused one, or tokens have just come. */
 const STUCK_MS = 4_000;
-/** A refused call has its link at once, or there is none. */
-const LINK_MS = 1_500;
+/** A refused call has its link soon, or there is none. */
+const LINK_MS = 3_000;
 const SIGN_INS = 3;
 
 const [peers, narthex, url] = process.argv.slice(2);
@@ -50,15 +50,6 @@ const visited = new Set();
 
 const isNew = (link) => link !== undefined && !visited.has(link) && visited.size < SIGN_INS;
 
-/** Opens a link to sign in, and follows it back to the daemon. */
-async function signIn(link) {
-  visited.add(link);
-  const browser = new Browser();
-  const back = await browser.visit(link, isCallback);
-  const page = await browser.go(back);
-  if (page.status >= 400) throw new Error(`the sign-in is refused: ${page.status} ${page.text}`);
-}
-
 /** True of rows in which nothing happens any more without a person. */
 function settled() {
   let since;
@@ -74,8 +65,10 @@ function settled() {
 async function settle(daemon) {
   for (;;) {
     const row = await daemon.rowUntil(NAME, settled(), SETTLED_MS);
-    if (isNew(linkOf(row))) await signIn(linkOf(row));
-    else if (row.state === 'ready') return;
+    if (isNew(linkOf(row))) {
+      visited.add(linkOf(row));
+      await signIn(new Browser(), linkOf(row));
+    } else if (row.state === 'ready') return;
     else throw new Error(`the server is ${described(row)}`);
   }
 }

@@ -8,6 +8,7 @@ import { createInterface } from 'node:readline';
 const LISTENING_MS = 20_000;
 const STOPPED_MS = 10_000;
 const POLL_MS = 40;
+const ROUNDS = 3;
 
 export const pause = (ms) => new Promise((done) => setTimeout(done, ms));
 
@@ -141,8 +142,22 @@ export function linkOf(row) {
   return row.authUrl;
 }
 
+/**
+ * Opens a link to sign in to a server, fills in the forms there, and follows it back to the daemon.
+ * The daemon may ask once more, in other words.
+ */
+export async function signIn(browser, link, fill) {
+  let page = { next: link };
+  for (let round = 0; page.next && round < ROUNDS; round += 1) {
+    page = await browser.go(await browser.visit(page.next, isCallback, fill));
+  }
+  if (page.next || page.status >= 400) {
+    throw new Error(`the sign-in is refused: ${page.status} ${page.text}`);
+  }
+}
+
 /** True if an address is the one to which sign-ins at servers lead back. */
-export function isCallback(address) {
+function isCallback(address) {
   return new URL(address).pathname.startsWith('/oauth/callback');
 }
 

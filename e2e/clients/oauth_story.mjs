@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 import { Browser } from './browser.mjs';
-import { Daemon, isCallback, linkOf, pause, within } from './daemon.mjs';
+import { Daemon, linkOf, pause, signIn, within } from './daemon.mjs';
 
 const NAME = 'protected';
 const READY_MS = 15_000;
@@ -68,9 +68,7 @@ export async function story({ peer, narthex, resource, counts, answer }) {
 async function authorize(daemon, answer) {
   const run = daemon.command('mcp', 'authorize', NAME, '--no-browser');
   const link = await within(DONE_MS, 'narthex mcp authorize prints a link', linkIn(run));
-  const browser = new Browser();
-  const page = await browser.go(await browser.visit(link, isCallback, answer));
-  if (page.status >= 400) throw new Error(`the callback answers ${page.status}: ${page.text}`);
+  await signIn(new Browser(), link, answer);
   const code = await within(DONE_MS, 'narthex mcp authorize ends', run.done);
   if (code !== 0) throw new Error(`narthex mcp authorize: ${code}\n${run.stdout}${run.stderr}`);
   return code;
