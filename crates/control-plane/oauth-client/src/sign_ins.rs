@@ -268,7 +268,7 @@ impl SignIns {
     /// Reads a grant again that another process may have stored or dropped. Does nothing for a
     /// server that this process does not know, and does not wait.
     pub fn changed_elsewhere(&self, key: &GrantKey) {
-        let known = self.credentials().get(key).cloned();
+        let known = self.known().get(key).cloned();
         if let Some(known) = known {
             drop(job::start(&known.holding, Job::Load));
         }
