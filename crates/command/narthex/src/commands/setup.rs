@@ -7,10 +7,12 @@
 
 mod again;
 mod apply;
+mod connection;
 mod daemon;
 pub(super) mod find;
 pub(super) mod place;
 mod projects;
+mod reached;
 mod report;
 mod secrets;
 mod service;

@@ -1,6 +1,7 @@
 //! `narthex setup`: a home folder with files of eight clients, as people and programs write them,
 //! with servers that work, fail, or refuse a key.
 
+mod elsewhere;
 mod imported;
 mod meanwhile;
 mod projects;

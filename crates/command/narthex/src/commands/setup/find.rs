@@ -11,15 +11,15 @@ use narthex_client_files::{
     inventory::{Content, FoundFile, look, look_by_folder},
     journal::{Journal, Step},
     plan::{
-        Existing, Outcome, Plan, Planned, field_of_secrets, is_gone_narthex, is_narthex,
-        is_written, secrets_as_texts,
+        Existing, Outcome, OwnDaemon, Plan, Planned, field_of_secrets, is_gone_narthex, is_written,
+        secrets_as_texts,
     },
     servers::{Found, NameableSecret},
 };
 use narthex_model::{Alias, ErrorKind, command::CommandLine};
 use serde_json::Value;
 
-use super::{again::again, projects::Projects};
+use super::{again::again, projects::Projects, reached};
 use crate::{
     Failure,
     commands::import::{
@@ -57,6 +57,8 @@ pub(super) struct Survey {
     pub(super) has_servers: bool,
     /// Ids of the clients that the user has named.
     only: Vec<String>,
+    /// The daemon that the clients are to reach.
+    daemon: OwnDaemon,
 }
 
 /// A file that a client does not have yet.
@@ -120,6 +122,7 @@ impl Survey {
             entries,
             has_servers,
             only: only.to_vec(),
+            daemon: reached::daemon(settings),
         })
     }
 
@@ -184,13 +187,21 @@ impl Survey {
     pub(super) fn needs_narthex(&self, file: &FoundFile) -> bool {
         match &file.content {
             Content::Servers(found) => {
-                !has_narthex(file.client, found)
+                !self.is_connected(file.client, found)
                     && !self.is_connected_by_user(file)
                     && (self.gets_narthex_alone(file)
                         || self.moving().any(|one| is_from(one, file)))
             }
             Content::OfFolder(_) | Content::Broken { .. } | Content::Unreadable(_) => false,
         }
+    }
+
+    /// True for a client's servers with an entry that reaches the daemon.
+    pub(super) fn is_connected(&self, client: &Client, found: &[Found]) -> bool {
+        let mut servers = found.iter().filter_map(Found::server);
+        servers.any(|server| {
+            self.daemon.is_reached_by(client, server) && !is_gone_narthex(client, server)
+        })
     }
 
     /// True for a file that gets narthex also if no server leaves it: one of the user, and one of
@@ -332,11 +343,6 @@ fn moved(journal: &Journal, entries: &BTreeMap<String, Value>) -> BTreeMap<Strin
 fn is_from(one: &Planned, file: &FoundFile) -> bool {
     let mut origins = one.origins.iter();
     origins.any(|one| one.path == file.path && one.client.label() == file.client.label())
-}
-
-pub(super) fn has_narthex(client: &Client, found: &[Found]) -> bool {
-    let mut servers = found.iter().filter_map(Found::server);
-    servers.any(|server| is_narthex(client, server) && !is_gone_narthex(client, server))
 }
 
 /// The reasons for which servers stay where they are, by their place in the plan.
