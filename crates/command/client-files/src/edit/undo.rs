@@ -217,15 +217,15 @@ impl Document {
         is_new_root: bool,
     ) -> Result<Undone, EditError> {
         let (parent, name) = (&change.entry.parent, &change.entry.name);
-        let removal = self.removal(parent, &self.find(parent, name)?)?;
-        let ranges = removal.ways.first().into_iter().flatten().map(text::Splice::range);
-        for range in ranges {
-            // The edit wrote no comments, so one of another writer would be lost.
-            if self.parsed.comments.iter().any(|comment| range.contains(&comment.start)) {
-                return Ok(Undone::Changed);
-            }
+        let mut ways = self.removal(parent, &self.find(parent, name)?)?.ways;
+        // The edit wrote no comments, so one of another writer would be lost.
+        ways.retain(|way| self.is_without_comments(way));
+        if ways.is_empty() {
+            return Ok(Undone::Changed);
         }
-        self.remove(parent, name)?;
+        let mut expected = self.shape();
+        expect::remove(&mut expected, parent, name);
+        self.take(parent, name, ways, expected)?;
         let path = parent.path();
         for depth in (path.len() - created..path.len()).rev() {
             let found = walk(self.parsed.root.as_ref(), &path[..=depth]);
@@ -241,6 +241,13 @@ impl Document {
         }
         self.remove_root(is_new_root);
         Ok(Undone::Done)
+    }
+
+    /// True if no comment begins in the parts that splices replace.
+    fn is_without_comments(&self, splices: &[text::Splice]) -> bool {
+        let mut ranges = splices.iter().map(text::Splice::range);
+        let comments = &self.parsed.comments;
+        ranges.all(|range| !comments.iter().any(|comment| range.contains(&comment.start)))
     }
 
     fn has_comments(&self, start: usize, end: usize) -> bool {
