@@ -60,6 +60,8 @@ pub(crate) struct Flags {
     pub(crate) config: Option<PathBuf>,
     /// The user's file of servers.
     pub(crate) servers: Option<PathBuf>,
+    /// True if the content of the settings file does not count.
+    pub(crate) ignores_file: bool,
     /// The address on which HTTP is served.
     pub(crate) listen: Option<String>,
     /// The servers of the local run, as they are named.
@@ -338,12 +340,13 @@ pub(crate) fn own_folder(env: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf
     Some(folder.join("narthex"))
 }
 
-/// The text of the settings file; `None` if the user has no file.
-fn read_file(
+/// The text of the settings file; `None` if the user has no file, or if it does not count.
+pub(super) fn read_file(
     flags: &Flags,
     env: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Option<(PathBuf, String)>, Failure> {
-    let Some((path, is_named)) = settings_file(flags, env) else { return Ok(None) };
+    let file = settings_file(flags, env).filter(|_| !flags.ignores_file);
+    let Some((path, is_named)) = file else { return Ok(None) };
     narthex_private::check_named(&path)?;
     match fs::read_to_string(&path) {
         Ok(text) => Ok(Some((path, text))),

@@ -65,6 +65,12 @@ impl Daemon {
         Ok(Self { client: DaemonClient::of_data(options)?, is_started: true })
     }
 
+    /// The daemon of the data directory, which must run.
+    pub(super) fn running(context: &Context) -> Result<Self, Failure> {
+        let client = DaemonClient::of_data(&context.settings.daemon)?;
+        Ok(Self { client, is_started: false })
+    }
+
     /// Has the daemon of the data directory read its files, if one runs. One that does not answer
     /// finds the change by itself.
     pub(super) async fn read_if_up(context: &Context) {
