@@ -81,6 +81,14 @@ impl Daemon {
         }
     }
 
+    /// Refuses a running daemon that reads another settings file, before anything changes.
+    pub(super) async fn check_before(settings: &Path, context: &Context) -> Result<(), Failure> {
+        match DaemonClient::of_data_if_up(&context.settings.daemon)? {
+            Some(client) => Self { client, is_started: false }.check_follows(settings).await,
+            None => Ok(()),
+        }
+    }
+
     /// Refuses a daemon that reads another settings file.
     pub(super) async fn check_follows(&self, settings: &Path) -> Result<(), Failure> {
         if follows(&self.client, settings).await? {

@@ -7,7 +7,7 @@ use std::{
 
 use narthex_client::environment::{home, variable};
 use narthex_client_files::{
-    clients::{Client, Machine, Scope, System, clients},
+    clients::{Client, Machine, Refresh, Scope, System, clients},
     inventory::{Content, FoundFile, look, look_by_folder},
     journal::{Journal, Step},
     plan::{
@@ -176,6 +176,24 @@ impl Survey {
         let servers = self.plan.servers.iter().enumerate();
         let moving = servers.filter(|(at, _)| !self.staying.contains_key(at));
         moving.map(|(_, one)| one)
+    }
+
+    /// The line about clients to quit first, if there are some among those whose files change.
+    pub(super) fn to_quit(&self) -> Option<String> {
+        let changing = self
+            .files
+            .iter()
+            .filter(|file| self.needs_narthex(file) || self.moving().any(|one| is_from(one, file)));
+        let restarted = changing.filter(|file| file.client.refresh == Refresh::Restart);
+        let mut names: Vec<_> = restarted.map(|file| file.client.name.as_str()).collect();
+        names.dedup();
+        (!names.is_empty()).then(|| {
+            format!(
+                "A client that runs may write its file from memory, and the change is lost. Quit \
+                 first: {}",
+                names.join(", ")
+            )
+        })
     }
 
     /// The files that do not have narthex yet.
