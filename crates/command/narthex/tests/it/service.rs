@@ -267,6 +267,10 @@ fn a_unit_of_another_author_or_another_data_folder_stays() {
     let status = home.run(&["service", "status"]);
     assert_eq!(status.code, Some(1));
     assert!(status.stdout.contains("is not the service of this data directory"), "{status:?}");
+    assert!(
+        status.stdout.contains("narthex did not write it; move it away with `mv "),
+        "{status:?}"
+    );
     assert_eq!(fs::read_to_string(home.unit()).unwrap(), "[Service]\nExecStart=/bin/true\n");
     fs::remove_file(home.unit()).unwrap();
     home.install(free_port()).succeeded();
