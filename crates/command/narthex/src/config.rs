@@ -14,7 +14,6 @@ mod signin;
 mod tls;
 mod unknown;
 mod variables;
-mod without_file;
 
 use std::{ffi::OsString, path::PathBuf};
 
@@ -88,7 +87,7 @@ pub(crate) fn load(flags: &Flags) -> Result<Settings, Failure> {
 /// Reads the flags and the environment, for a command that works also while the settings file
 /// cannot be used.
 pub(crate) fn load_without_file(flags: &Flags) -> Result<Settings, Failure> {
-    without_file::load_without_file(flags, &variable)
+    settings::load_without_file(flags, &variable)
 }
 
 /// The folder for sockets of the user's programs, if the session sets one.
