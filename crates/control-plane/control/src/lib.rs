@@ -11,6 +11,7 @@ mod audit;
 mod catalog;
 mod control;
 mod cuts;
+mod door;
 mod error;
 mod filled;
 mod follow;
@@ -29,8 +30,8 @@ mod shipping;
 mod traffic;
 
 pub use access::{
-    AccessError, Account, ClientRequest, CreatedClient, CreatedToken, EnvNames, KnownClient,
-    KnownToken, McpClientToken, NewClient, Sees, ServiceToken,
+    AccessError, Account, ClientRequest, Connection, CreatedClient, CreatedToken, EnvNames,
+    KnownClient, KnownToken, McpClientToken, NewClient, NewConnection, Sees, ServiceToken,
 };
 pub use audit::{AuditExport, AuditItem, AuditPage, AuditQuery, By};
 pub use catalog::{
@@ -40,6 +41,9 @@ pub use catalog::{
     Precondition, never_starts,
 };
 pub use control::{Control, ControlOptions};
+pub use door::{
+    DoorAccess, DoorAnswer, DoorChoice, DoorFault, DoorForm, DoorHuman, DoorServer, DoorStop,
+};
 pub use error::ControlError;
 pub use follow::{FileStatus, Reloaded};
 pub use grants::{
@@ -57,7 +61,7 @@ pub use narthex_catalog::{
     VariablesError,
 };
 pub use narthex_cedar::{Named, RuleFault, RuleFaults, RuleName, RuleSet, SCHEMA as POLICY_SCHEMA};
-pub use narthex_login::{ConsentError, LoginOptions, ProviderOptions};
+pub use narthex_login::{ConsentError, DoorOptions, LocalConsent, LoginOptions, ProviderOptions};
 pub use narthex_model::{AgentEnv, Page};
 pub use narthex_store::{
     AuditPlace, AuditSettings, EnvBindingRow, GrantRequestRow, GrantRequestStatus, GrantRow,

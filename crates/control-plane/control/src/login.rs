@@ -24,7 +24,7 @@ pub use self::{
     passkeys::Ceremony,
     session::{NewSession, SignedIn},
 };
-use crate::{Control, ControlError};
+use crate::{Control, ControlError, DoorServer};
 
 /// Time for a browser to answer.
 const CEREMONY: Duration = Duration::from_mins(5);
@@ -46,11 +46,12 @@ pub(crate) struct Login {
     attempts: Pending<(String, Attempt)>,
     providers: BTreeMap<String, Arc<Provider>>,
     consents: Consents,
+    door: Option<DoorServer>,
 }
 
 impl Login {
     pub(crate) fn new(options: LoginOptions, proxies: &Arc<Proxies>) -> Self {
-        let LoginOptions { origin, limits, providers } = options;
+        let LoginOptions { origin, limits, providers, door } = options;
         let named = |one: ProviderOptions| {
             (one.name.clone(), Arc::new(Provider::new(one, proxies.clone())))
         };
@@ -63,7 +64,13 @@ impl Login {
             attempts: Pending::new(AT_PROVIDER, WAITING_MAX),
             providers: providers.into_iter().map(named).collect(),
             consents: Consents::default(),
+            door: door.map(|options| DoorServer::new(options, proxies.clone())),
         }
+    }
+
+    /// The door as an authorization server, if it gives tokens.
+    pub(crate) fn door(&self) -> Option<&DoorServer> {
+        self.door.as_ref()
     }
 }
 

@@ -1,7 +1,7 @@
 //! The table of all principals and their permissions, as stored.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, HashSet},
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -17,10 +17,13 @@ use narthex_store::{
     McpClientRow, PrincipalRow, ServiceTokenRow, StatementError, Store, Workspace,
 };
 
+use super::Connection;
 use crate::{ActorKind, By, login::KnownSession};
 
 /// Age of the last stored use of a token, from which a new use is stored again.
 const USED_STEP: Duration = Duration::from_secs(60);
+/// Time for which the end of a family of tokens is remembered, so that its streams end.
+const ENDS_KEPT: Duration = Duration::from_hours(1);
 
 /// A human, a service or an MCP client, with its permissions.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -99,6 +102,8 @@ pub struct KnownClient {
     pub row: McpClientRow,
     /// The account of the client.
     pub account: Arc<Account>,
+    /// The consent that a human gave at the door; `None` for a client with a token of its own.
+    pub connection: Option<Connection>,
     hash: BearerHash,
 }
 
@@ -109,18 +114,35 @@ impl KnownClient {
         self.row.revoked_at.is_none()
             && self.row.expires_at.is_none_or(|end| now < end)
             && self.account.disabled_at.is_none()
+            && self.is_human_allowed()
+    }
+
+    /// True unless a human consented who may not let the client act any more.
+    #[must_use]
+    pub fn is_human_allowed(&self) -> bool {
+        self.connection.as_ref().is_none_or(|connection| connection.is_allowed(&self.row))
+    }
+
+    /// The human for whom the client acts, if one consented at the door.
+    #[must_use]
+    pub fn acts_for(&self) -> Option<&PrincipalId> {
+        self.connection.as_ref().map(|connection| &connection.acts_for)
     }
 }
 
 /// One state of the whole table.
 #[derive(Debug, Default)]
-pub(super) struct AccessTable {
+pub(crate) struct AccessTable {
     /// Number of changes before the table was read.
     pub(super) changes: i64,
-    pub(super) workspaces: BTreeMap<WorkspaceId, Workspace>,
-    pub(super) accounts: BTreeMap<PrincipalId, Arc<Account>>,
+    pub(crate) workspaces: BTreeMap<WorkspaceId, Workspace>,
+    pub(crate) accounts: BTreeMap<PrincipalId, Arc<Account>>,
     pub(super) tokens: BTreeMap<ServiceTokenId, Arc<KnownToken>>,
-    pub(super) clients: BTreeMap<McpClientId, Arc<KnownClient>>,
+    pub(crate) clients: BTreeMap<McpClientId, Arc<KnownClient>>,
+    /// Hashes of revoked access tokens of the door whose time is not over.
+    pub(crate) revoked_tokens: HashSet<String>,
+    /// Time of the last revocation of a family of tokens, by client.
+    pub(crate) family_ends: BTreeMap<McpClientId, SystemTime>,
     /// Logins of humans, by the hash of their token.
     pub(super) sessions: BTreeMap<String, Arc<KnownSession>>,
 }
@@ -163,19 +185,14 @@ impl AccessTable {
             };
             tokens.insert(known.row.id.clone(), Arc::new(known));
         }
-        let mut clients = BTreeMap::new();
-        for row in store.mcp_clients().all().await? {
-            let Some(account) = accounts.get(&row.principal).cloned() else { continue };
-            let Some(hash) = BearerHash::parse(&row.hash) else {
-                tracing::warn!(
-                    client.id = %row.id,
-                    "the stored hash of a client's token is damaged; revoke the client"
-                );
-                continue;
-            };
-            let known = KnownClient { account, hash, row };
-            clients.insert(known.row.id.clone(), Arc::new(known));
+        let clients = clients(store, &accounts).await?;
+        let since = SystemTime::now() - ENDS_KEPT;
+        let mut family_ends = BTreeMap::new();
+        for (client, end) in store.door_tokens().ended_families(since).await? {
+            let last = family_ends.entry(client).or_insert(end);
+            *last = end.max(*last);
         }
+        let revoked_tokens = store.door_tokens().ended().await?.into_iter().collect();
         let mut sessions = BTreeMap::new();
         for row in store.logins().sessions().await? {
             let Some(account) = accounts.get(&row.principal) else { continue };
@@ -185,7 +202,16 @@ impl AccessTable {
             }
         }
         let workspaces = workspaces.into_iter().map(|one| (one.id.clone(), one)).collect();
-        Ok(Self { changes, workspaces, accounts, tokens, clients, sessions })
+        Ok(Self {
+            changes,
+            workspaces,
+            accounts,
+            tokens,
+            clients,
+            revoked_tokens,
+            family_ends,
+            sessions,
+        })
     }
 
     /// The service token with this text, if it is valid now and its service is enabled.
@@ -246,6 +272,33 @@ impl KnownToken {
     fn used(&self) -> u64 {
         self.used_ms.load(Ordering::Relaxed)
     }
+}
+
+/// All registered clients. The consents are read last, so that no client is without its own.
+async fn clients(
+    store: &Store,
+    accounts: &BTreeMap<PrincipalId, Arc<Account>>,
+) -> Result<BTreeMap<McpClientId, Arc<KnownClient>>, StatementError> {
+    let rows = store.mcp_clients().all().await?;
+    let connections = store.door().connections().await?.into_iter();
+    let mut connections: BTreeMap<_, _> = connections.map(|row| (row.id.clone(), row)).collect();
+    let mut clients = BTreeMap::new();
+    for row in rows {
+        let Some(account) = accounts.get(&row.principal).cloned() else { continue };
+        let consent = connections.remove(&row.id);
+        let connection = consent.as_ref().map(|consent| Connection::read(consent, accounts));
+        let (Some(hash), Ok(connection)) = (BearerHash::parse(&row.hash), connection.transpose())
+        else {
+            tracing::warn!(
+                client.id = %row.id,
+                "the stored hash of a client's token, or its consent, is damaged; revoke the client"
+            );
+            continue;
+        };
+        let known = KnownClient { account, connection, hash, row };
+        clients.insert(known.row.id.clone(), Arc::new(known));
+    }
+    Ok(clients)
 }
 
 fn account(row: PrincipalRow, roles: BTreeMap<WorkspaceId, Roles>) -> Account {

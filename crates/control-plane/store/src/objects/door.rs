@@ -35,9 +35,10 @@ const COUNT: Statement = Statement {
     name: "door_clients.count",
     sql: "SELECT COUNT(*) AS n FROM door_clients WHERE kind = $1 AND created_at > $2",
 };
-const FORGET_UNUSED: Statement = Statement {
-    name: "door_clients.forget_unused",
-    sql: "DELETE FROM door_clients WHERE kind = $1 AND used_at = 0 AND created_at <= $2",
+const FORGET: Statement = Statement {
+    name: "door_clients.forget",
+    sql: "DELETE FROM door_clients WHERE kind = $1 AND (used_at = 0 AND created_at <= $2 \
+          OR used_at > 0 AND used_at <= $3)",
 };
 const BEGIN: Statement = Statement {
     name: "door_requests.begin",
@@ -165,17 +166,19 @@ impl<'a> DoorRows<'a> {
         count(&self.database.read(COUNT, &values).await?)
     }
 
-    /// Removes programs of a kind that were created before a time and never used.
+    /// Removes programs of a kind that were created before a time and never used, or used last
+    /// before another time.
     ///
     /// # Errors
     /// When the statement fails.
-    pub async fn forget_unused(
+    pub async fn forget(
         &self,
         kind: &str,
-        before: SystemTime,
+        created: SystemTime,
+        used: SystemTime,
     ) -> Result<(), StatementError> {
-        let values = [Value::Text(kind), Value::Integer(ms(before))];
-        self.database.write(FORGET_UNUSED, &values).await
+        let values = [Value::Text(kind), Value::Integer(ms(created)), Value::Integer(ms(used))];
+        self.database.write(FORGET, &values).await
     }
 
     /// Stores a request, and removes all rows of the door whose time is over.
