@@ -1,7 +1,8 @@
 //! Registered MCP clients connect without an operator who creates a run for them: each acts for a
 //! run of its own session. A client that connects while none of its runs is active gets a new one.
 
-mod in_profile;
+mod at_the_door;
+mod of_live;
 pub(crate) mod tokens;
 
 use std::{
@@ -103,7 +104,7 @@ impl Runs {
     /// The active run of a client in this process. Reads only the memory.
     #[must_use]
     pub fn live_run_of(&self, client: &KnownClient) -> Option<Arc<RunView>> {
-        if client.row.profile.is_some() {
+        if client.row.agent.is_none() {
             return self.shared.gateway.client_run(&client.row.id);
         }
         self.shared.gateway.runs().get(client.row.run?)
@@ -115,8 +116,8 @@ impl Runs {
     /// # Errors
     /// When the run cannot begin.
     pub async fn run_of(&self, client: &KnownClient) -> Result<Option<Arc<RunView>>, RunError> {
-        if let Some(profile) = &client.row.profile {
-            return self.begin_in_profile(client, profile).map(Some);
+        if client.row.agent.is_none() {
+            return self.begin_in_live(client).map(Some);
         }
         let (runs, workspace) = (self.clone(), client.row.workspace.clone());
         let id = client.row.id.clone();
@@ -193,7 +194,8 @@ impl Runs {
             let left = left.clamp(Duration::from_secs(1), LIFE);
             asked.insert("expires_in".to_owned(), json!(left.as_secs()));
         }
-        let by = || Creator::Member(client.account.actor(), None);
+        // The human who consented at the door drives the run.
+        let by = || Creator::Member(client.account.actor(), client.acts_for().cloned());
         if let Some(session) = client.row.session {
             self.check_goes_on(workspace, session).await?;
             let mut again = asked.clone();

@@ -1,11 +1,11 @@
-//! Registered clients that see the live configuration through a profile: each has a run of its own,
-//! which ends when the client may not connect any more.
+//! Registered clients that see the live configuration, mostly through a profile: each has a run of
+//! its own, which ends when the client may not connect any more.
 
 use std::{sync::Arc, time::SystemTime};
 
 use narthex_catalog::fields::{CatalogError, FieldError};
 use narthex_control::{ControlError, KnownClient};
-use narthex_gateway::RunView;
+use narthex_gateway::{LiveClient, RunView};
 use narthex_model::{McpClientId, ProfileName, WorkspaceId, command::narthex};
 
 use crate::{RunError, Runs};
@@ -34,17 +34,15 @@ impl Runs {
         Err(ControlError::Catalog(CatalogError::Refused(vec![fault])).into())
     }
 
-    /// The run of a client of a profile, which begins if none is active.
-    pub(super) fn begin_in_profile(
-        &self,
-        client: &KnownClient,
-        profile: &ProfileName,
-    ) -> Result<Arc<RunView>, RunError> {
+    /// The run of a client of the live configuration, which begins if none is active.
+    pub(super) fn begin_in_live(&self, client: &KnownClient) -> Result<Arc<RunView>, RunError> {
         let (gateway, id) = (&self.shared.gateway, client.row.id.clone());
+        let profile = client.row.profile.as_ref().map(ProfileName::as_str);
         let (run, is_new) = gateway
-            .begin_client_run(&id, profile.as_str())
+            .begin_client_run(&id, LiveClient { profile, user: client.acts_for() })
             .map_err(ControlError::Audit)?
             .ok_or_else(|| {
+                let profile = profile.unwrap_or_default();
                 RunError::Malformed(format!("there is no usable profile `{profile}`"))
             })?;
         if is_new {
@@ -54,12 +52,16 @@ impl Runs {
         Ok(run)
     }
 
-    /// Ends the run of a client once the client is revoked, disabled or expired, at this daemon or
-    /// another.
+    /// Ends the run of a client once the client is revoked, disabled or expired, or tokens of it are
+    /// revoked, at this daemon or another.
     async fn end_with_client(self, workspace: WorkspaceId, id: McpClientId, run: Arc<RunView>) {
         let mut changes = self.control().access_changes();
+        let revoked_before = self.control().door_family_end(&id);
         loop {
             changes.mark_unchanged();
+            if self.control().door_family_end(&id) > revoked_before {
+                break;
+            }
             let expires_at = match self.live_client(&workspace, &id) {
                 Ok(Some(client)) => client.row.expires_at,
                 Ok(None) => break,
