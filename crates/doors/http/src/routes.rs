@@ -7,6 +7,7 @@ use narthex_model::{CatalogKind, Role};
 
 use crate::openapi::Access;
 use crate::{
+    oauth::OAuthTarget,
     servers::{EventTarget, GrantTarget, OutboundTarget, ShareTarget, WatchTarget},
     signin::SignInTarget,
 };
@@ -115,6 +116,8 @@ pub(crate) enum Target {
     Passkeys,
     PasskeyRemove,
     SignIn(SignInTarget),
+    /// The door as an authorization server, for programs.
+    OAuth(OAuthTarget),
     Clients,
     Client,
     Secrets,
@@ -149,6 +152,9 @@ pub(crate) enum Target {
 
 /// The proof of a request by a browser that has signed in or is signing in (D4).
 const SESSION: &str = "the session's cookie, and the token in its page";
+/// The proof of a browser on the page of consent.
+const BROWSER: &str = "the session's cookie, or on loopback that of the page; and the token in it";
+const PUBLIC: &str = "none: it is public";
 const STATE: &str = "the code, the state, and the cookie of the browser that started the sign-in";
 
 const READ: &str = "GET, HEAD";
@@ -210,7 +216,20 @@ pub const ROUTES: &[Route] = &[
         SignInTarget::OidcBegin,
     ),
     own("/signin/oidc/{provider}/callback", READ, STATE, SignInTarget::OidcCallback),
+    own("/signin/clients/{id}/remove", "POST", SESSION, SignInTarget::ClientRemove),
     own("/signout", "POST", SESSION, SignInTarget::SignOut),
+    oauth("/.well-known/oauth-protected-resource", READ, PUBLIC, OAuthTarget::Metadata),
+    oauth("/.well-known/oauth-protected-resource/{path}", READ, PUBLIC, OAuthTarget::Metadata),
+    oauth("/.well-known/oauth-authorization-server", READ, PUBLIC, OAuthTarget::Metadata),
+    oauth("/.well-known/oauth-authorization-server/{path}", READ, PUBLIC, OAuthTarget::Metadata),
+    oauth("/.well-known/openid-configuration", READ, PUBLIC, OAuthTarget::Metadata),
+    oauth("/.well-known/openid-configuration/{path}", READ, PUBLIC, OAuthTarget::Metadata),
+    oauth("/register", "POST", "none: it is open, within limits", OAuthTarget::Register),
+    oauth("/token", "POST", "the code or refresh token, and the client's", OAuthTarget::Token),
+    oauth("/revoke", "POST", "the token, and the client's", OAuthTarget::Revoke),
+    own("/authorize", READ, "none: it shows the sign-in page", SignInTarget::Authorize),
+    own("/authorize/{token}", READ, "the cookie of the page", SignInTarget::Consent),
+    own("/authorize/{token}", "POST", BROWSER, SignInTarget::ConsentAnswer),
     own(DECIDE, READ, "the session's cookie; without it, the sign-in page", SignInTarget::Decision),
     own(DECIDE, "POST", SESSION, SignInTarget::Decide),
     route("/metrics", READ, Access::Whole, Target::Metrics),
@@ -457,6 +476,15 @@ const fn own(
     target: SignInTarget,
 ) -> Route {
     route(template, methods, Access::Own(proof), Target::SignIn(target))
+}
+
+const fn oauth(
+    template: &'static str,
+    methods: &'static str,
+    proof: &'static str,
+    target: OAuthTarget,
+) -> Route {
+    route(template, methods, Access::Own(proof), Target::OAuth(target))
 }
 
 const fn member(

@@ -188,7 +188,9 @@ impl Asked<'_> {
             Target::Audit => self.audit().await,
             Target::AuditSettings => self.audit_settings(body).await,
             // The door answers these routes itself.
-            Target::SignIn(_) | Target::Health | Target::Ready => Err(nothing_here()),
+            Target::SignIn(_) | Target::OAuth(_) | Target::Health | Target::Ready => {
+                Err(nothing_here())
+            }
             Target::Aggregated
             | Target::Transparent
             | Target::InProfile

@@ -142,6 +142,16 @@ impl Control {
         known.ok_or_else(|| AccessError::UnknownClient(id.to_string()).into())
     }
 
+    /// The clients that a human let in at the door and that may connect, in the order of their ids.
+    #[must_use]
+    pub fn clients_of_human(&self, human: &PrincipalId) -> Vec<Arc<KnownClient>> {
+        let now = SystemTime::now();
+        let table = self.access();
+        let is_theirs =
+            |client: &&Arc<KnownClient>| client.acts_for() == Some(human) && client.is_live(now);
+        table.clients.values().filter(is_theirs).cloned().collect()
+    }
+
     /// Stores the newer consent of a client's human.
     pub(crate) async fn client_consent(
         &self,

@@ -76,6 +76,14 @@ impl Control {
         }))
     }
 
+    /// A new secret for the cookie of a browser of this machine.
+    ///
+    /// # Errors
+    /// When the operating system gives no random bytes.
+    pub fn door_visitor(&self) -> Result<Token, ControlError> {
+        Ok(Token::generate().map_err(DoorFault::Randomness)?)
+    }
+
     /// Has a request wait for a human. `browser` is a secret of the only browser that may answer;
     /// without one, the first browser that shows the page. Returns the token of the page.
     ///

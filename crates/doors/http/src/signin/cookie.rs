@@ -1,5 +1,5 @@
-//! The cookies of a browser: its session, an unfinished sign-in at a provider, and the page to open
-//! after the sign-in.
+//! The cookies of a browser: its session, an unfinished sign-in at a provider, the page to open
+//! after the sign-in, and the page of consent where no human has signed in.
 
 use std::time::Duration;
 
@@ -16,6 +16,9 @@ pub(super) enum Kept {
     Session,
     Attempt,
     Onward,
+    /// The browser of this machine that sees a page of consent. Sent with requests of our own pages
+    /// alone.
+    Visitor,
 }
 
 /// Reads and sets cookies; their names depend on whether the origin uses https.
@@ -44,6 +47,8 @@ impl Jar {
             (Kept::Attempt, false) => "narthex-oidc",
             (Kept::Onward, true) => "__Host-narthex-onward",
             (Kept::Onward, false) => "narthex-onward",
+            (Kept::Visitor, true) => "__Host-narthex-visitor",
+            (Kept::Visitor, false) => "narthex-visitor",
         }
     }
 
@@ -62,8 +67,12 @@ impl Jar {
         let secure = if self.is_https { "; Secure" } else { "" };
         let name = self.name(kept);
         let life = life.as_secs();
+        let site = match kept {
+            Kept::Session | Kept::Attempt | Kept::Onward => "Lax",
+            Kept::Visitor => "Strict",
+        };
         let line =
-            format!("{name}={value}; Path=/; HttpOnly; SameSite=Lax; Max-Age={life}{secure}");
+            format!("{name}={value}; Path=/; HttpOnly; SameSite={site}; Max-Age={life}{secure}");
         let mut line = HeaderValue::from_str(&line).expect("tokens are base64url, and ids plain");
         line.set_sensitive(true);
         response.headers_mut().append(header::SET_COOKIE, line);
@@ -111,5 +120,9 @@ mod tests {
         let rest = "; Path=/; HttpOnly; SameSite=Lax; Max-Age=7";
         assert_eq!(line(true), format!("__Host-narthex=abc{rest}; Secure"));
         assert_eq!(line(false), format!("narthex=abc{rest}"));
+        let mut response = crate::respond::empty(http::StatusCode::OK);
+        Jar::new(false).set(&mut response, Kept::Visitor, "abc", Duration::from_secs(7));
+        let line = response.headers()[header::SET_COOKIE].to_str().unwrap();
+        assert!(line.contains("; HttpOnly; SameSite=Strict; "), "{line}");
     }
 }

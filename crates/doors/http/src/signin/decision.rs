@@ -12,7 +12,9 @@ use narthex_model::{
 use serde_json::{Value, json};
 
 use super::{
-    Answered, Kept, Visitor, nothing,
+    Answered, Kept, Visitor,
+    authorize::onward_to_consent,
+    nothing,
     page::{escaped, html, put},
     redirect,
 };
@@ -27,7 +29,7 @@ use crate::{
 };
 
 /// The time for which a browser remembers the page that it asked for before the sign-in.
-const ONWARD: Duration = Duration::from_mins(15);
+pub(super) const ONWARD: Duration = Duration::from_mins(15);
 /// Maximum number of characters of an agent's text that the page shows.
 const SHOWN_MAX: usize = 4_000;
 
@@ -130,6 +132,9 @@ impl Visitor<'_> {
     /// The page that a browser gets after the sign-in: the page that it asked for before.
     pub(super) fn onward(&self) -> String {
         let kept = self.jar().find(&self.parts.headers, Kept::Onward);
+        if let Some(consent) = kept.and_then(onward_to_consent) {
+            return consent;
+        }
         let place = kept.and_then(|kept| {
             let (workspace, id) = kept.split_once('/')?;
             Some(decision_path(
@@ -298,6 +303,6 @@ fn form(main: &mut String, shown: &Shown<'_>) {
 
 /// Escapes text that others wrote: hidden characters, changes of the text's direction, and markup
 /// have no effect.
-fn safe(text: &str) -> String {
+pub(super) fn safe(text: &str) -> String {
     escaped(&harmless(text, SHOWN_MAX))
 }
