@@ -70,7 +70,7 @@ impl Runs {
         self.control().to_the_end(revoking).await?
     }
 
-    /// Ends the sessions of all clients of a principal that is disabled.
+    /// Ends the sessions of all clients of a principal that is disabled, or that act for it.
     ///
     /// # Errors
     /// When the store fails.
@@ -78,7 +78,7 @@ impl Runs {
         let workspaces = self.store()?.workspaces().all().await.map_err(ControlError::Store)?;
         for workspace in workspaces {
             for client in self.control().clients(&workspace.id)? {
-                if client.account.id == *of
+                if (client.account.id == *of || client.acts_for() == Some(of))
                     && let Some(session) = client.row.session
                 {
                     self.end_of_client(&workspace.id, session, by).await?;
@@ -123,7 +123,13 @@ impl Runs {
         let id = client.row.id.clone();
         // The task completes also if the caller disconnects: other callers wait for the run.
         let begun = self.control().spawn(async move { runs.begun_of(&workspace, &id).await }).await;
-        begun.unwrap_or_else(|error| Err(ControlError::Bug(error).into()))
+        let begun = begun.unwrap_or_else(|error| Err(ControlError::Bug(error).into()));
+        if let Ok(Some(run)) = &begun
+            && client.connection.is_some()
+        {
+            self.end_with(client, run);
+        }
+        begun
     }
 
     async fn begun_of(

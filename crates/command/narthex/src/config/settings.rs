@@ -32,7 +32,7 @@ use toml::{Table, Value};
 
 use super::{
     ConnectionOptions, SignIn, TlsPlace, connections, journal, keys, keys::KeyPlace,
-    layers::Layers, signin, tls, variables,
+    layers::Layers, oauth, signin, tls, variables,
 };
 
 /// A gibibyte: five shares of the largest size.
@@ -554,7 +554,8 @@ fn sign_in(layers: &Layers, env: &dyn Fn(&str) -> Option<String>) -> (SignIn, Ve
     let given = layers.get("http.public_url");
     let public_url = given.and_then(|given| Some((given.value.as_str()?, given.source.as_str())));
     let providers = layers.oidc.as_ref().map(|(file, table)| (file.as_str(), table));
-    let sign_in = signin::read(public_url, providers, env, &mut faults);
+    let mut sign_in = signin::read(public_url, providers, env, &mut faults);
+    sign_in.door = oauth::read(|path| layers.get(path), &mut faults);
     (sign_in, faults)
 }
 

@@ -4,9 +4,9 @@
 use std::{sync::Arc, time::SystemTime};
 
 use narthex_catalog::fields::{CatalogError, FieldError};
-use narthex_control::{ControlError, KnownClient};
+use narthex_control::{By, ControlError, KnownClient};
 use narthex_gateway::{LiveClient, RunView};
-use narthex_model::{McpClientId, ProfileName, WorkspaceId, command::narthex};
+use narthex_model::{McpClientId, ProfileName, RunEnd, WorkspaceId, command::narthex};
 
 use crate::{RunError, Runs};
 
@@ -46,10 +46,16 @@ impl Runs {
                 RunError::Malformed(format!("there is no usable profile `{profile}`"))
             })?;
         if is_new {
-            let (workspace, run) = (client.row.workspace.clone(), run.clone());
-            self.until_closed(|runs| async move { runs.end_with_client(workspace, id, run).await });
+            self.end_with(client, &run);
         }
         Ok(run)
+    }
+
+    /// Has the run of a client end once the client may not connect any more.
+    pub(super) fn end_with(&self, client: &KnownClient, run: &Arc<RunView>) {
+        let (workspace, id) = (client.row.workspace.clone(), client.row.id.clone());
+        let run = run.clone();
+        self.until_closed(|runs| async move { runs.end_with_client(workspace, id, run).await });
     }
 
     /// Ends the run of a client once the client is revoked, disabled or expired, or tokens of it are
@@ -86,6 +92,12 @@ impl Runs {
                 },
             }
         }
-        self.shared.gateway.end_client_run(&id).await;
+        if run.is_beside() {
+            return self.shared.gateway.end_client_run(&id).await;
+        }
+        let ended = self.end_stored(&workspace, run.id, RunEnd::Ended, By::system(), None).await;
+        if let Err(error) = ended {
+            tracing::warn!(client.id = %id, "the run of a client cannot be ended: {error}");
+        }
     }
 }

@@ -17,9 +17,9 @@ use narthex_oauth::server::{
 use super::{
     Answered, Kept, Visitor,
     choices::Choice,
-    decision::{ONWARD, safe},
+    cookie::ONWARD,
     is_same, nothing,
-    page::{POLICY, escaped, html, put},
+    page::{POLICY, escaped, html, put, safe},
     redirect,
 };
 use crate::{

@@ -92,7 +92,8 @@ impl Visitor<'_> {
         let home = self.control.home();
         let of_home = |sees| DoorChoice { workspace: home.clone(), sees };
         let profiles = self.door.gateway.registry().profiles();
-        let profiles = profiles.iter().filter_map(|one| ProfileName::new(&one.name).ok());
+        let usable = profiles.iter().filter(|one| one.profile.is_some());
+        let profiles = usable.filter_map(|one| ProfileName::new(&one.name).ok());
         let profiles: Vec<_> = profiles.collect();
         match profile_of(pending) {
             Some(name) => {

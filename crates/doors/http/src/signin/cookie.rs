@@ -9,6 +9,8 @@ use crate::respond::Response;
 
 /// The time for which a browser stores the cookie of an unfinished sign-in.
 pub(super) const ATTEMPT: Duration = Duration::from_mins(15);
+/// The time for which a browser remembers the page that it asked for before the sign-in.
+pub(super) const ONWARD: Duration = Duration::from_mins(15);
 
 /// The kinds of cookies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,11 +1,8 @@
 //! The page on which a human decides a run's grant request (D15). The page does no more than the
 //! API, and admits only humans whom the API admits.
 
-use std::time::Duration;
-
 use http::StatusCode;
 use narthex_control::{ConsentError, GrantRequestRow, GrantRequestStatus, decision_path};
-use narthex_definitions::harmless;
 use narthex_model::{
     ErrorKind, GrantDuration, GrantRequestId, PrincipalId, Timestamp, WorkspaceId,
 };
@@ -14,8 +11,9 @@ use serde_json::{Value, json};
 use super::{
     Answered, Kept, Visitor,
     authorize::onward_to_consent,
+    cookie::ONWARD,
     nothing,
-    page::{escaped, html, put},
+    page::{escaped, html, put, safe},
     redirect,
 };
 use crate::{
@@ -27,11 +25,6 @@ use crate::{
     routes::ADMIN,
     shapes::{Decision, DecisionForm},
 };
-
-/// The time for which a browser remembers the page that it asked for before the sign-in.
-pub(super) const ONWARD: Duration = Duration::from_mins(15);
-/// Maximum number of characters of an agent's text that the page shows.
-const SHOWN_MAX: usize = 4_000;
 
 /// A run's grant request, as a signed-in human sees it.
 struct Shown<'a> {
@@ -299,10 +292,4 @@ fn form(main: &mut String, shown: &Shown<'_>) {
          value=\"approve\">Approve</button>\n<button name=\"decision\" \
          value=\"deny\">Deny</button>\n</form>\n",
     );
-}
-
-/// Escapes text that others wrote: hidden characters, changes of the text's direction, and markup
-/// have no effect.
-pub(super) fn safe(text: &str) -> String {
-    escaped(&harmless(text, SHOWN_MAX))
 }

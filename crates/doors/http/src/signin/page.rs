@@ -8,6 +8,7 @@ use std::{fmt::Write, sync::Arc};
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, StatusCode, header};
 use narthex_control::{CreatedLink, KnownClient, PasskeyRow, SignedIn};
+use narthex_definitions::harmless;
 use narthex_model::{Timestamp, command::narthex};
 
 use super::status;
@@ -19,6 +20,9 @@ pub(super) const STYLE: &str = include_str!("signin.css");
 
 pub(super) const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
                       form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+
+/// Maximum number of characters of a text of others that a page shows.
+const SHOWN_MAX: usize = 4_000;
 
 /// The data of the page of a signed-in human.
 pub(super) struct Shown<'a> {
@@ -296,6 +300,12 @@ pub(super) fn escaped(text: &str) -> String {
         }
     }
     escaped
+}
+
+/// Escapes text that others wrote: hidden characters, changes of the text's direction, and markup
+/// have no effect.
+pub(super) fn safe(text: &str) -> String {
+    escaped(&harmless(text, SHOWN_MAX))
 }
 
 pub(super) fn put(main: &mut String, text: std::fmt::Arguments<'_>) {
