@@ -131,7 +131,8 @@ impl Router {
             return response;
         }
         let is_own = routes::find(request.uri().path())
-            .is_some_and(|place| matches!(place.first().access, Access::Own(_)));
+            .is_some_and(|place| matches!(place.first().access, Access::Own(_)))
+            && !self.0.is_for_programs(request.uri().path());
         let origin = cors::origin(&self.0.guard, &request).filter(|_| !is_own);
         let Some(origin) = origin else { return self.answer_any(request).await };
         if let Some(response) = cors::preflight(&origin, &request) {

@@ -154,15 +154,18 @@ impl Door {
         HeaderValue::from_str(&header).ok()
     }
 
+    /// True for a route of programs, if the door gives tokens. Browsers send no cookies there.
+    pub(crate) fn is_for_programs(&self, path: &str) -> bool {
+        routes::find(path).is_some_and(|place| matches!(place.first().target, Target::OAuth(_)))
+            && self.options.control.as_ref().is_some_and(|control| control.door().is_some())
+    }
+
     /// True for a request of a program in any web page: at a public address, for documents and
     /// tokens. Pages that are open on a machine do not reach its own door in this way.
     pub(crate) fn is_open_to_pages(&self, request: &Request<RequestBody>) -> bool {
-        let is_ours = routes::find(request.uri().path())
-            .is_some_and(|place| matches!(place.first().target, Target::OAuth(_)));
-        let control = self.options.control.as_ref().filter(|control| control.door().is_some());
-        let origin = control.and_then(Control::sign_in_origin);
+        let origin = self.options.control.as_ref().and_then(Control::sign_in_origin);
         let host = single(request.headers(), &header::HOST).flatten();
-        is_ours
+        self.is_for_programs(request.uri().path())
             && origin.is_some_and(|origin| {
                 let is_there =
                     host.is_some_and(|host| host.eq_ignore_ascii_case(origin.authority()));
