@@ -9,7 +9,7 @@
 mod agent_env;
 mod change;
 mod clients;
-mod connections;
+mod connection;
 mod error;
 mod members;
 mod principals;
@@ -33,12 +33,12 @@ pub(crate) use self::table::AccessTable;
 use crate::live::{Polls, STALE};
 pub use narthex_login::{McpClientToken, ServiceToken};
 
-pub(crate) use self::clients::of_client;
+pub(crate) use self::clients::{LIVE_MAX, of_client};
 pub(crate) use self::principals::{new_id, of_principal};
 pub use self::{
     agent_env::EnvNames,
     clients::{ClientRequest, CreatedClient, NewClient, Sees},
-    connections::{Connection, NewConnection},
+    connection::Connection,
     error::AccessError,
     table::{Account, KnownClient, KnownToken},
     tokens::CreatedToken,

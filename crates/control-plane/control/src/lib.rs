@@ -31,7 +31,7 @@ mod traffic;
 
 pub use access::{
     AccessError, Account, ClientRequest, Connection, CreatedClient, CreatedToken, EnvNames,
-    KnownClient, KnownToken, McpClientToken, NewClient, NewConnection, Sees, ServiceToken,
+    KnownClient, KnownToken, McpClientToken, NewClient, Sees, ServiceToken,
 };
 pub use audit::{AuditExport, AuditItem, AuditPage, AuditQuery, By};
 pub use catalog::{
@@ -42,7 +42,8 @@ pub use catalog::{
 };
 pub use control::{Control, ControlOptions};
 pub use door::{
-    DoorAccess, DoorAnswer, DoorChoice, DoorFault, DoorForm, DoorHuman, DoorServer, DoorStop,
+    DoorAccess, DoorAnswer, DoorChoice, DoorDesk, DoorFault, DoorForm, DoorHuman, DoorServer,
+    DoorStop, NewConnection,
 };
 pub use error::ControlError;
 pub use follow::{FileStatus, Reloaded};

@@ -67,11 +67,6 @@ impl Login {
             door: door.map(|options| DoorServer::new(options, proxies.clone())),
         }
     }
-
-    /// The door as an authorization server, if it gives tokens.
-    pub(crate) fn door(&self) -> Option<&DoorServer> {
-        self.door.as_ref()
-    }
 }
 
 impl Control {
@@ -87,6 +82,11 @@ impl Control {
     /// When sign-in is off.
     pub fn consents(&self) -> Result<&Consents, ControlError> {
         Ok(&self.login()?.consents)
+    }
+
+    /// The rules of the door as an authorization server; `None` if the door gives no tokens.
+    pub(crate) fn door_server(&self) -> Option<&DoorServer> {
+        self.shared.login.as_ref()?.door.as_ref()
     }
 
     /// The names of the OpenID providers.

@@ -5,7 +5,8 @@ use std::{fmt, sync::Arc};
 
 use http::{HeaderMap, header, request::Parts};
 use narthex_control::{
-    AccessError, Account, Actor, ActorKind, Control, DoorAccess, KnownClient, KnownToken, SignedIn,
+    AccessError, Account, Actor, ActorKind, Control, DoorAccess, DoorDesk, KnownClient, KnownToken,
+    SignedIn,
 };
 use narthex_gateway::{Gateway, Holder, RunToken, RunView};
 use narthex_model::{ErrorKind, PrincipalId, Reader, Role, WorkspaceId};
@@ -135,8 +136,9 @@ async fn of_token(proofs: Proofs<'_>, token: &str) -> Result<Option<Caller>, Pro
     if let Some(client) = control.authenticate_client(token).map_err(problem)? {
         return Ok(Some(Caller::Client(client)));
     }
+    let Some(desk) = DoorDesk::of(control) else { return Ok(None) };
     // Boxed: reading the store must not enlarge the future of every call.
-    let access = Box::pin(control.door_access(token)).await?;
+    let access = Box::pin(desk.access(token)).await?;
     Ok(access.map(Caller::Delegated))
 }
 

@@ -31,7 +31,7 @@ use crate::{
     body::RequestBody,
     calling, cors,
     hub::Hub,
-    legacy, oauth,
+    legacy,
     post::{self, Post},
     problem::Problem,
     respond::{self, Response, closing, text, unstored},
@@ -122,12 +122,12 @@ impl Router {
     /// Answers a request of a page in a browser, whose origin may be one that may use the door.
     async fn answer_page(&self, mut request: Request<RequestBody>) -> http::Response<ResponseBody> {
         if self.0.is_open_to_pages(&request) {
-            if let Some(response) = oauth::preflight(&request) {
+            if let Some(response) = cors::preflight_of_any(&request) {
                 return response;
             }
             request.headers_mut().remove(header::ORIGIN);
             let mut response = self.answer_any(request).await;
-            oauth::open(response.headers_mut());
+            cors::open_to_any(response.headers_mut());
             return response;
         }
         let is_own = routes::find(request.uri().path())

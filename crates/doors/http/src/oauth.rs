@@ -4,8 +4,8 @@
 //! The addresses in documents come from the settings; the header `Host` only chooses among the
 //! names of the door.
 
-use http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode, header, request::Parts};
-use narthex_control::{Control, ControlError, DoorAnswer, DoorForm, DoorServer};
+use http::{HeaderName, HeaderValue, Request, StatusCode, header, request::Parts};
+use narthex_control::{Control, ControlError, DoorAnswer, DoorDesk, DoorForm, DoorServer};
 use narthex_gateway::Holder;
 use narthex_model::{ErrorKind, problem_code};
 use narthex_oauth::server::{
@@ -22,26 +22,20 @@ use crate::{
     door::{Door, not_found},
     problem::Problem,
     respond::{self, Response, closing},
-    routes::{self, Place, Target},
+    routes::{self, OAuthTarget, Place, Target},
     servers::changes::of_body,
 };
 
-/// A request of a program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum OAuthTarget {
-    Metadata,
-    Register,
-    Token,
-    Revoke,
-}
-
-/// The value that lets any page read an answer. Browsers send no cookies with these requests.
-const ANY: HeaderValue = HeaderValue::from_static("*");
 /// The refusals of an access token.
 const FOREIGN: Refusal = Refusal::BadToken("the access token is for another resource");
 const UNKNOWN: Refusal = Refusal::BadToken("the token is unknown, has expired or was revoked");
 
 impl Door {
+    /// The authorization server; `None` if the door gives no tokens.
+    fn desk(&self) -> Option<DoorDesk<'_>> {
+        DoorDesk::of(self.options.control.as_ref()?)
+    }
+
     /// Answers a program. The routes do not exist if the door gives no tokens.
     pub(crate) async fn oauth(
         &self,
@@ -49,12 +43,9 @@ impl Door {
         parts: &Parts,
         body: RequestBody,
     ) -> Response {
-        let control = self.options.control.as_ref();
-        let Some((control, server)) = control.and_then(|one| Some((one, one.door()?))) else {
-            return not_found();
-        };
+        let Some(desk) = self.desk() else { return not_found() };
         if target == OAuthTarget::Metadata {
-            return metadata(server, parts);
+            return metadata(desk.server(), parts);
         }
         let room = Room::Api(&self.api_bodies, Holder::Visitors);
         let within = self.options.body_timeout;
@@ -69,10 +60,10 @@ impl Door {
             body: &bytes,
         };
         let done = match target {
-            OAuthTarget::Token => control.door_token(form).await,
-            OAuthTarget::Revoke => control.door_revoke(form).await,
+            OAuthTarget::Token => desk.token(form).await,
+            OAuthTarget::Revoke => desk.revoke(form).await,
             OAuthTarget::Register | OAuthTarget::Metadata => {
-                let registered = control.door_register(&bytes).await;
+                let registered = desk.register(&bytes).await;
                 registered.map(|answer| DoorAnswer { answer, ended: None })
             }
         };
@@ -102,7 +93,7 @@ impl Door {
     pub(crate) fn refuse_query(&self, place: &Place<'_>, parts: &Parts) -> Option<Response> {
         let query = parts.uri.query()?;
         let path = endpoint(place, parts)?;
-        let server = self.options.control.as_ref()?.door()?;
+        let server = self.desk()?.server();
         let refusal = bearer_token(None, Some(query)).err()?;
         self.refused("token");
         Some(challenged(server, refusal, parts, &path))
@@ -120,8 +111,8 @@ impl Door {
         parts: &Parts,
     ) -> Result<Caller, Box<Response>> {
         let Caller::Delegated(access) = caller else { return Ok(caller) };
-        let server = self.options.control.as_ref().and_then(Control::door);
-        let Some(server) = server else { return Err(Box::new(self.unauthorized(parts))) };
+        let Some(desk) = self.desk() else { return Err(Box::new(self.unauthorized(parts))) };
+        let server = desk.server();
         if place.first().access != Access::Client {
             // Refused as every client is.
             return Ok(Caller::Client(access.client));
@@ -144,7 +135,7 @@ impl Door {
     /// The challenge for a request without a valid token (R1); `None` where the door gives no
     /// tokens, and beside MCP endpoints.
     pub(crate) fn challenge(&self, parts: &Parts) -> Option<HeaderValue> {
-        let server = self.options.control.as_ref()?.door()?;
+        let server = self.desk()?.server();
         let path = endpoint(&routes::find(parts.uri.path())?, parts)?;
         let refusal = match parts.headers.contains_key(header::AUTHORIZATION) {
             true => UNKNOWN,
@@ -157,7 +148,7 @@ impl Door {
     /// True for a route of programs, if the door gives tokens. Browsers send no cookies there.
     pub(crate) fn is_for_programs(&self, path: &str) -> bool {
         routes::find(path).is_some_and(|place| matches!(place.first().target, Target::OAuth(_)))
-            && self.options.control.as_ref().is_some_and(|control| control.door().is_some())
+            && self.desk().is_some()
     }
 
     /// True for a request of a program in any web page: at a public address, for documents and
@@ -174,17 +165,6 @@ impl Door {
     }
 }
 
-/// Answers the question of a browser before a request of any page. `None` for other requests.
-pub(crate) fn preflight(request: &Request<RequestBody>) -> Option<Response> {
-    let any = ANY;
-    cors::preflight(&any, request)
-}
-
-/// Lets any page read an answer.
-pub(crate) fn open(headers: &mut HeaderMap) {
-    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, ANY);
-}
-
 fn metadata(server: &DoorServer, parts: &Parts) -> Response {
     let document = match WellKnown::at(parts.uri.path()) {
         Some(WellKnown::AuthorizationServer) => server.server_metadata(),
@@ -195,7 +175,7 @@ fn metadata(server: &DoorServer, parts: &Parts) -> Response {
     };
     let payload = Payload::from(document.to_string().into_bytes());
     let mut response = respond::json(StatusCode::OK, payload);
-    open(response.headers_mut());
+    cors::open_to_any(response.headers_mut());
     response
 }
 

@@ -7,7 +7,6 @@ use narthex_model::{CatalogKind, Role};
 
 use crate::openapi::Access;
 use crate::{
-    oauth::OAuthTarget,
     servers::{EventTarget, GrantTarget, OutboundTarget, ShareTarget, WatchTarget},
     signin::SignInTarget,
 };
@@ -44,6 +43,16 @@ const ANSWER: &[Role] = &[Role::Admin, Role::Author, Role::Runner];
 /// The roles that read the definitions that servers declare, and the changes in them.
 const SEE_CATALOG: &[Role] = &[Role::Admin, Role::Author, Role::Auditor];
 const SEE_RUNS: &[Role] = &[Role::Admin, Role::Runner, Role::Auditor];
+
+/// A request of a program at the authorization server of the door.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OAuthTarget {
+    /// A document about the door.
+    Metadata,
+    Register,
+    Token,
+    Revoke,
+}
 
 /// A resource of the registry API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

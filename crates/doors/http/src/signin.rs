@@ -197,7 +197,7 @@ impl Visitor<'_> {
         Ok(page::account(&page::Shown {
             signed_in: &signed_in,
             passkeys,
-            clients: self.control.clients_of_human(&signed_in.account.id),
+            clients: self.clients_of(&signed_in),
             csrf,
             has_passkeys: self.control.has_passkeys(),
             adds_passkeys: self.control.adds_passkeys(&signed_in).await?,

@@ -18,7 +18,7 @@ use super::{AccessError, KnownClient, McpClientToken, change::of_statement, prin
 use crate::{By, Control, ControlError};
 
 /// Largest number of admitted clients of a workspace.
-pub(super) const LIVE_MAX: usize = 1000;
+pub(crate) const LIVE_MAX: usize = 1000;
 const FIELDS: [&str; 8] =
     ["client", "agent_name", "profile", "params", "scope", "builtin", "origins", "expires_at"];
 /// The fields of a client of an agent.
@@ -278,7 +278,7 @@ impl Control {
 
     /// Returns the principal with this client name, and creates one if there is none. A name can be
     /// used again after its client was revoked.
-    pub(super) async fn client_principal(
+    pub(crate) async fn client_principal(
         &self,
         store: &Store,
         workspace: &WorkspaceId,

@@ -11,13 +11,15 @@ use std::{
 
 use narthex_login::{BearerHash, client_of, service_of};
 use narthex_model::{
-    McpClientId, PrincipalId, PrincipalKind, PrincipalName, Roles, ServiceTokenId, WorkspaceId,
+    McpClientId, PrincipalId, PrincipalKind, PrincipalName, Role, Roles, ServiceTokenId,
+    WorkspaceId,
 };
 use narthex_store::{
-    McpClientRow, PrincipalRow, ServiceTokenRow, StatementError, Store, Workspace,
+    DoorConnectionRow, McpClientRow, PrincipalRow, ServiceTokenRow, StatementError, Store,
+    Workspace,
 };
 
-use super::Connection;
+use super::connection::Connection;
 use crate::{ActorKind, By, login::KnownSession};
 
 /// Age of the last stored use of a token, from which a new use is stored again.
@@ -53,6 +55,15 @@ impl Account {
     #[must_use]
     pub fn belongs_to(&self, workspace: &WorkspaceId) -> bool {
         self.roles.contains_key(workspace) || self.workspace.as_ref() == Some(workspace)
+    }
+
+    /// True if the human may let a client act as the agents of a workspace, or, without one, see
+    /// the live configuration, which belongs to operators.
+    #[must_use]
+    pub fn may_connect(&self, agents_of: Option<&WorkspaceId>) -> bool {
+        let runs = |roles: &Roles| roles.contains(&Role::Admin) || roles.contains(&Role::Runner);
+        let has_role = agents_of.and_then(|workspace| self.roles.get(workspace)).is_some_and(runs);
+        self.disabled_at.is_none() && (self.is_operator || has_role)
     }
 
     /// The principal as the actor of its changes.
@@ -120,7 +131,7 @@ impl KnownClient {
     /// True unless a human consented who may not let the client act any more.
     #[must_use]
     pub fn is_human_allowed(&self) -> bool {
-        self.connection.as_ref().is_none_or(|connection| connection.is_allowed(&self.row))
+        self.connection.as_ref().is_none_or(|connection| connection.is_allowed)
     }
 
     /// The human for whom the client acts, if one consented at the door.
@@ -286,7 +297,7 @@ async fn clients(
     for row in rows {
         let Some(account) = accounts.get(&row.principal).cloned() else { continue };
         let consent = connections.remove(&row.id);
-        let connection = consent.as_ref().map(|consent| Connection::read(consent, accounts));
+        let connection = consent.map(|consent| connection(&row, consent, accounts));
         let (Some(hash), Ok(connection)) = (BearerHash::parse(&row.hash), connection.transpose())
         else {
             tracing::warn!(
@@ -299,6 +310,20 @@ async fn clients(
         clients.insert(known.row.id.clone(), Arc::new(known));
     }
     Ok(clients)
+}
+
+/// The consent to a client, with the present rights of its human.
+fn connection(
+    client: &McpClientRow,
+    row: DoorConnectionRow,
+    accounts: &BTreeMap<PrincipalId, Arc<Account>>,
+) -> Result<Connection, serde_json::Error> {
+    let consent = serde_json::from_str(&row.consent)?;
+    let is_allowed = match accounts.get(&row.acts_for) {
+        Some(human) => human.may_connect(client.agent.as_ref().map(|_| &client.workspace)),
+        None => row.acts_for == PrincipalId::local_admin(),
+    };
+    Ok(Connection { acts_for: row.acts_for, consent, is_allowed })
 }
 
 fn account(row: PrincipalRow, roles: BTreeMap<WorkspaceId, Roles>) -> Account {

@@ -2,15 +2,18 @@
 
 use std::{sync::Arc, time::SystemTime};
 
-use narthex_model::McpClientId;
 use narthex_oauth::{
     TokenHash,
     scopes::Scopes,
-    server::{AccessRecord, Refusal, Resource, TokenKind},
+    server::{Refusal, Resource, TokenKind},
 };
 
-use super::{DoorFault, DoorServer};
-use crate::{AccessError, Control, ControlError, KnownClient};
+use super::{
+    DoorDesk,
+    fault::DoorFault,
+    server::{DoorServer, SeenToken},
+};
+use crate::{AccessError, ControlError, KnownClient};
 
 /// Most access tokens that are in memory; with more, all are read from the store again.
 const SEEN_MAX: usize = 50_000;
@@ -21,13 +24,6 @@ pub struct DoorAccess {
     /// The client.
     pub client: Arc<KnownClient>,
     seen: Arc<SeenToken>,
-}
-
-/// An access token that this process has read from the store.
-#[derive(Debug)]
-pub(super) struct SeenToken {
-    record: AccessRecord,
-    connection: McpClientId,
 }
 
 impl DoorAccess {
@@ -58,17 +54,18 @@ impl DoorServer {
     }
 }
 
-impl Control {
+impl DoorDesk<'_> {
     /// The client of an access token; `None` for an unknown, expired or revoked token, and for any
     /// other text. Reads the store only for a token that this process sees for the first time.
     ///
     /// # Errors
     /// When the store fails, or could not be read for so long that the client may have been revoked
     /// meanwhile.
-    pub async fn door_access(&self, token: &str) -> Result<Option<DoorAccess>, ControlError> {
-        let (Some(server), Some(TokenKind::Access)) = (self.door(), TokenKind::of(token)) else {
+    pub async fn access(&self, token: &str) -> Result<Option<DoorAccess>, ControlError> {
+        if TokenKind::of(token) != Some(TokenKind::Access) {
             return Ok(None);
-        };
+        }
+        let server = self.server;
         let hash = TokenHash::of(token);
         let seen = match server.seen(&hash) {
             Some(seen) => seen,
@@ -80,12 +77,12 @@ impl Control {
                 None => return Ok(None),
             },
         };
-        let table = self.access();
+        let table = self.control.access();
         let now = SystemTime::now();
         let is_over = !seen.record.is_valid(now) || table.revoked_tokens.contains(hash.as_str());
         let client = table.clients.get(&seen.connection).filter(|one| one.is_live(now));
         match client.filter(|_| !is_over).cloned() {
-            Some(_) if !self.is_access_fresh() => Err(AccessError::Stale.into()),
+            Some(_) if !self.control.is_access_fresh() => Err(AccessError::Stale.into()),
             Some(client) => Ok(Some(DoorAccess { client, seen })),
             None => {
                 server.forget(&hash);
@@ -99,11 +96,11 @@ impl Control {
         &self,
         hash: &TokenHash,
     ) -> Result<Option<Arc<SeenToken>>, ControlError> {
-        let found = self.needed_store()?.door_tokens().token(hash.as_str()).await;
+        let found = self.store.door_tokens().token(hash.as_str()).await;
         let Some(row) = found.map_err(ControlError::Store)? else { return Ok(None) };
         let record = serde_json::from_str(&row.document).map_err(|_damaged| DoorFault::Damaged)?;
-        if !self.access().clients.contains_key(&row.connection) {
-            self.catch_up().await?;
+        if !self.control.access().clients.contains_key(&row.connection) {
+            self.control.catch_up().await?;
         }
         Ok(Some(Arc::new(SeenToken { record, connection: row.connection })))
     }

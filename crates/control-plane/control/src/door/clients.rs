@@ -13,8 +13,8 @@ use narthex_wire::Payload;
 use serde::Serialize;
 use url::Position;
 
-use super::{DoorFault, DoorServer};
-use crate::{Control, ControlError};
+use super::{DoorDesk, fault::DoorFault, server::DoorServer};
+use crate::ControlError;
 
 /// The kind of a program that registered itself.
 const REGISTERED: &str = "registration";
@@ -25,14 +25,13 @@ const USED_LIFE: Duration = Duration::from_hours(31 * 24);
 /// Time in which registrations are counted.
 const HOUR: Duration = Duration::from_hours(1);
 
-impl Control {
+impl DoorDesk<'_> {
     /// Registers a program (RFC 7591).
     ///
     /// # Errors
-    /// When the door gives no tokens, or the store fails. Faults of the program are answers.
-    pub async fn door_register(&self, body: &[u8]) -> Result<Answer, ControlError> {
-        let server = self.needed_door()?;
-        let store = self.needed_store()?.door();
+    /// When the store fails. Faults of the program are answers.
+    pub async fn register(&self, body: &[u8]) -> Result<Answer, ControlError> {
+        let (server, store) = (self.server, self.store.door());
         let now = SystemTime::now();
         let forgotten = store.forget(REGISTERED, now - UNUSED_LIFE, now - USED_LIFE).await;
         forgotten.map_err(ControlError::Store)?;
@@ -60,7 +59,7 @@ impl Control {
     }
 
     /// The program of an id; `None` if it is unknown here.
-    pub(super) async fn door_client(
+    pub(super) async fn client(
         &self,
         id: &ClientId,
         usage: DocumentUse,
@@ -79,7 +78,7 @@ impl Control {
     }
 
     async fn stored_client(&self, id: &ClientId) -> Result<Option<DoorClientRow>, ControlError> {
-        let found = self.needed_store()?.door().client(id.as_str()).await;
+        let found = self.store.door().client(id.as_str()).await;
         found.map_err(ControlError::Store)
     }
 
@@ -90,8 +89,7 @@ impl Control {
         id: &ClientId,
         usage: DocumentUse,
     ) -> Result<Option<Client>, ClientFault> {
-        let server = self.needed_door().map_err(ControlError::from)?;
-        let now = SystemTime::now();
+        let (server, now) = (self.server, SystemTime::now());
         let _turn = server.fetching.take(id).await;
         let cached: Option<CachedDocument> = match self.stored_client(id).await? {
             Some(row) => Some(serde_json::from_str(&row.document).map_err(damaged)?),
@@ -109,8 +107,7 @@ impl Control {
             }
             (Err(error), None) => return Err(ClientFault::Document(error)),
         };
-        let store = self.needed_store().map_err(ClientFault::Control)?;
-        let put = store.door().put_client(&row(&next.client, DOCUMENT, &next, now)).await;
+        let put = self.store.door().put_client(&row(&next.client, DOCUMENT, &next, now)).await;
         put.map_err(ControlError::Store)?;
         Ok(next.client_for(usage).cloned())
     }

@@ -7,7 +7,7 @@ use narthex_oauth::server::{DocumentError, OAuthError, PageError, Redirect};
 #[derive(Debug, thiserror::Error)]
 pub enum DoorFault {
     /// The door gives no tokens.
-    #[error("this daemon gives no tokens to clients (`oauth.door`)")]
+    #[error("this daemon gives no tokens to clients; set `oauth.door` to `on` to change this")]
     Off,
     /// The request was answered, is too old, or belongs to another browser.
     #[error(

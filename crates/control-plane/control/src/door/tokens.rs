@@ -15,10 +15,10 @@ use narthex_oauth::{
         RevocationRequest, StoredTime, TokenRequest, redeem_code, refresh,
     },
 };
-use narthex_store::{DoorFamilyRow, DoorTokenRow, DoorTokens, UsedCode};
+use narthex_store::{DoorFamilyRow, DoorTokenRow, DoorTokens, Store, UsedCode};
 use serde::{Serialize, de::DeserializeOwned};
 
-use super::{DoorFault, clients::ClientFault};
+use super::{DoorDesk, clients::ClientFault, fault::DoorFault};
 use crate::{Control, ControlError, KnownClient, access::of_client};
 
 /// Number of attempts at a decision whose records other requests change meanwhile.
@@ -63,13 +63,13 @@ impl From<OAuthError> for DoorAnswer {
     }
 }
 
-impl Control {
+impl DoorDesk<'_> {
     /// Gives tokens for a code or a refresh token.
     ///
     /// # Errors
-    /// When the door gives no tokens, or the store fails. Refusals are answers.
-    pub async fn door_token(&self, form: DoorForm<'_>) -> Result<DoorAnswer, ControlError> {
-        let server = self.needed_door()?;
+    /// When the store fails. Refusals are answers.
+    pub async fn token(&self, form: DoorForm<'_>) -> Result<DoorAnswer, ControlError> {
+        let server = self.server;
         let DoorForm { authorization, content_type, body } = form;
         let request = match TokenRequest::read(authorization, content_type, body, server.door()) {
             Ok(request) => request,
@@ -91,9 +91,8 @@ impl Control {
     /// Revokes a token of a program (RFC 7009).
     ///
     /// # Errors
-    /// When the door gives no tokens, or the store fails. Refusals are answers.
-    pub async fn door_revoke(&self, form: DoorForm<'_>) -> Result<DoorAnswer, ControlError> {
-        self.needed_door()?;
+    /// When the store fails. Refusals are answers.
+    pub async fn revoke(&self, form: DoorForm<'_>) -> Result<DoorAnswer, ControlError> {
         let DoorForm { authorization, content_type, body } = form;
         let request = match RevocationRequest::read(authorization, content_type, body) {
             Ok(request) => request,
@@ -119,11 +118,11 @@ impl Control {
         let ended = match (decided, connection) {
             (Revocation::Family(id), Some(of)) => self.end_family(&id, &of, None).await?,
             (Revocation::Access(hash), Some(_)) => {
-                self.change_access(async move |_this, store| {
+                let revoking = async move |_this: Control, store: Store| {
                     let revoked = store.door_tokens().revoke(hash.as_str()).await;
                     revoked.map_err(ControlError::Store)
-                })
-                .await?;
+                };
+                self.control.change_access(revoking).await?;
                 None
             }
             (Revocation::Nothing, _) | (_, None) => None,
@@ -133,8 +132,8 @@ impl Control {
 
     /// The time at which a family of a client's tokens was revoked last, within the last hour.
     #[must_use]
-    pub fn door_family_end(&self, client: &McpClientId) -> Option<SystemTime> {
-        self.access().family_ends.get(client).copied()
+    pub fn family_end(&self, client: &McpClientId) -> Option<SystemTime> {
+        self.control.access().family_ends.get(client).copied()
     }
 
     /// The program of a request, if it proves itself.
@@ -142,7 +141,7 @@ impl Control {
         &self,
         credentials: &Credentials,
     ) -> Result<Result<Client, OAuthError>, ControlError> {
-        let found = self.door_client(credentials.client_id(), DocumentUse::RunningLogin).await;
+        let found = self.client(credentials.client_id(), DocumentUse::RunningLogin).await;
         let client = match found {
             Ok(client) => client,
             Err(ClientFault::Document(error)) => {
@@ -164,7 +163,7 @@ impl Control {
         let (outcome, connection) = match grant {
             GrantRequest::Code(request) => {
                 let hash = TokenHash::of(request.code.expose());
-                let row = self.tokens()?.code(hash.as_str()).await.map_err(ControlError::Store)?;
+                let row = self.tokens().code(hash.as_str()).await.map_err(ControlError::Store)?;
                 let (record, connection) = match row {
                     Some(row) => (Some(read::<CodeRecord>(&row.document)?), Some(row.connection)),
                     None => (None, None),
@@ -201,12 +200,12 @@ impl Control {
         connection: &McpClientId,
         client: &Client,
     ) -> Result<Option<DoorAnswer>, ControlError> {
-        let tokens = self.tokens()?;
+        let tokens = self.tokens();
         let answer = outcome.answer();
         let is_stored = match outcome {
             Outcome::Issue(issue) => {
                 let is_stored = issued(tokens, *issue, connection).await?;
-                let used = self.needed_store()?.door().client_used(client.id.as_str()).await;
+                let used = self.store.door().client_used(client.id.as_str()).await;
                 used.map_err(ControlError::Store)?;
                 is_stored
             }
@@ -230,10 +229,10 @@ impl Control {
 
     /// True if the client of a consent may still act. Another daemon may have registered it now.
     async fn is_connected(&self, connection: &McpClientId) -> Result<bool, ControlError> {
-        if !self.access().clients.contains_key(connection) {
-            self.catch_up().await?;
+        if !self.control.access().clients.contains_key(connection) {
+            self.control.catch_up().await?;
         }
-        let table = self.access();
+        let table = self.control.access();
         let now = SystemTime::now();
         Ok(table.clients.get(connection).is_some_and(|client| client.is_live(now)))
     }
@@ -246,26 +245,29 @@ impl Control {
         connection: &McpClientId,
         reused_by: Option<&Client>,
     ) -> Result<Option<Arc<KnownClient>>, ControlError> {
-        let known = self.access().clients.get(connection).cloned();
+        let family = self.tokens().family(id.as_str()).await.map_err(ControlError::Store)?;
+        if family.is_none_or(|family| family.revoked_at.is_some()) {
+            return Ok(None);
+        }
+        let known = self.control.access().clients.get(connection).cloned();
         let event = known.as_ref().filter(|_| reused_by.is_some()).map(|known| {
             let by = known.account.actor();
             of_client(kind::CLIENT_TOKEN_REUSED, &known.row.workspace, &known.row.id, by)
         });
         let id = id.as_str().to_owned();
-        let is_revoked = self
-            .change_access(async move |this, store| {
-                let noted = match event {
-                    Some(event) => Some(this.note(event).await?),
-                    None => None,
-                };
-                let revoked = store.door_tokens().revoke_family(&id).await;
-                let is_revoked = revoked.map_err(ControlError::Store)?;
-                if let Some(noted) = noted {
-                    noted.done().await;
-                }
-                Ok(is_revoked)
-            })
-            .await?;
+        let revoking = async move |this: Control, store: Store| {
+            let noted = match event {
+                Some(event) => Some(this.note(event).await?),
+                None => None,
+            };
+            let revoked = store.door_tokens().revoke_family(&id).await;
+            let is_revoked = revoked.map_err(ControlError::Store)?;
+            if let Some(noted) = noted {
+                noted.done().await;
+            }
+            Ok(is_revoked)
+        };
+        let is_revoked = self.control.change_access(revoking).await?;
         if let Some(client) = reused_by.filter(|_| is_revoked) {
             tracing::warn!(
                 client.id = %connection, program = client.id.as_str(),
@@ -276,7 +278,7 @@ impl Control {
     }
 
     async fn found_family(&self, id: &FamilyId) -> Result<Option<Found<Family>>, ControlError> {
-        let row = self.tokens()?.family(id.as_str()).await.map_err(ControlError::Store)?;
+        let row = self.tokens().family(id.as_str()).await.map_err(ControlError::Store)?;
         let Some(row) = row else { return Ok(None) };
         let family: Family = read(&row.document)?;
         let record = match row.revoked_at {
@@ -290,13 +292,13 @@ impl Control {
         &self,
         hash: &TokenHash,
     ) -> Result<Option<Found<AccessRecord>>, ControlError> {
-        let row = self.tokens()?.token(hash.as_str()).await.map_err(ControlError::Store)?;
+        let row = self.tokens().token(hash.as_str()).await.map_err(ControlError::Store)?;
         let Some(row) = row else { return Ok(None) };
         Ok(Some(Found { record: read(&row.document)?, connection: row.connection }))
     }
 
-    fn tokens(&self) -> Result<DoorTokens<'_>, ControlError> {
-        Ok(self.needed_store()?.door_tokens())
+    fn tokens(&self) -> DoorTokens<'_> {
+        self.store.door_tokens()
     }
 }
 

@@ -2,8 +2,8 @@
 //! runs.
 
 use narthex_control::{
-    AccessError, By, ControlError, DoorChoice, DoorFault, DoorHuman, KnownClient, McpClientToken,
-    NewConnection, Sees,
+    AccessError, By, ControlError, DoorChoice, DoorDesk, DoorFault, DoorHuman, KnownClient,
+    McpClientToken, NewConnection, Sees,
 };
 use narthex_model::{AgentName, RunEnd, Secret, WorkspaceId};
 use narthex_oauth::server::{PendingConsent, Redirect};
@@ -25,10 +25,10 @@ impl Runs {
         human: &DoorHuman,
         choice: DoorChoice,
     ) -> Result<Redirect, RunError> {
-        let control = self.control();
-        control.door_may_choose(human, &choice)?;
-        if let Some(known) = control.door_connection(&human.id, &pending, &choice) {
-            return Ok(control.door_approve_again(pending, human, &known).await?);
+        let desk = self.desk()?;
+        desk.may_choose(human, &choice)?;
+        if let Some(known) = desk.connection(&human.id, &pending, &choice) {
+            return Ok(desk.approve_again(pending, human, &known).await?);
         }
         let generated = McpClientToken::generate().map_err(AccessError::Randomness);
         let (token, id) = generated.map_err(ControlError::from)?;
@@ -47,7 +47,11 @@ impl Runs {
         };
         let name = pending.client_name.as_str().to_owned();
         let new = NewConnection { id, token, sees, workspace, sealed, name };
-        Ok(control.door_approve(pending, human, new).await?)
+        Ok(desk.approve(pending, human, new).await?)
+    }
+
+    fn desk(&self) -> Result<DoorDesk<'_>, ControlError> {
+        DoorDesk::of(self.control()).ok_or_else(|| DoorFault::Off.into())
     }
 
     /// The request for the runs of a client, after all checks of a creation that come before

@@ -4,7 +4,7 @@
 use std::{sync::Arc, time::SystemTime};
 
 use narthex_catalog::fields::{CatalogError, FieldError};
-use narthex_control::{By, ControlError, KnownClient};
+use narthex_control::{By, ControlError, DoorDesk, KnownClient};
 use narthex_gateway::{LiveClient, RunView};
 use narthex_model::{McpClientId, ProfileName, RunEnd, WorkspaceId, command::narthex};
 
@@ -62,10 +62,11 @@ impl Runs {
     /// revoked, at this daemon or another.
     async fn end_with_client(self, workspace: WorkspaceId, id: McpClientId, run: Arc<RunView>) {
         let mut changes = self.control().access_changes();
-        let revoked_before = self.control().door_family_end(&id);
+        let revoked = || DoorDesk::of(self.control()).and_then(|desk| desk.family_end(&id));
+        let revoked_before = revoked();
         loop {
             changes.mark_unchanged();
-            if self.control().door_family_end(&id) > revoked_before {
+            if revoked() > revoked_before {
                 break;
             }
             let expires_at = match self.live_client(&workspace, &id) {

@@ -4,9 +4,11 @@
 //! that the program proved, or says that it proved none. No logo is loaded. Only an address that
 //! was verified gets a redirect.
 
+use std::sync::Arc;
+
 use http::{HeaderValue, header};
 use narthex_control::{
-    Actor, ActorKind, By, DoorChoice, DoorHuman, DoorServer, DoorStop, SignedIn,
+    Actor, ActorKind, By, DoorChoice, DoorDesk, DoorHuman, DoorStop, KnownClient, SignedIn,
 };
 use narthex_model::{ErrorKind, PrincipalId};
 use narthex_oauth::server::{
@@ -50,24 +52,25 @@ impl Visitor<'_> {
     /// Starts the request of a program: an answer without a page where the human has consented
     /// before, the page of consent, or the sign-in page.
     pub(super) async fn authorize(&self) -> Answered {
-        let server = self.door_server()?;
+        let desk = self.desk()?;
         let query = self.parts.uri.query().unwrap_or_default();
-        let Checked { pending, prompt } = match self.control.door_authorize(query).await? {
+        let Checked { pending, prompt } = match desk.authorize(query).await? {
             Ok(checked) => checked,
             Err(DoorStop::Page(text)) => return Err(Problem::new(ErrorKind::Invalid, text)),
             Err(DoorStop::Redirect(to)) => return leave(&to),
         };
         let browser = self.browser(Some(&pending))?;
         if let (Browser::Human(_, signed_in), false) = (&browser, prompt == Prompt::Consent)
-            && let Some(known) = self.control.door_remembered(&signed_in.account.id, &pending)
+            && let Some(known) = desk.remembered(&signed_in.account.id, &pending)
         {
             let human = human(signed_in);
-            let approved = self.control.door_approve_again(pending, &human, &known).await;
+            let approved = desk.approve_again(pending, &human, &known).await;
             return leave(&approved?);
         }
         if prompt == Prompt::Never {
             let is_signed_in = matches!(browser, Browser::Human(..));
-            return match AuthorizeRefusal::needs_page(&pending, is_signed_in, server.door()) {
+            return match AuthorizeRefusal::needs_page(&pending, is_signed_in, desk.server().door())
+            {
                 AuthorizeRefusal::Redirect(to) => leave(&to),
                 AuthorizeRefusal::Page(error) => {
                     Err(Problem::new(ErrorKind::Invalid, error.to_string()))
@@ -76,19 +79,19 @@ impl Visitor<'_> {
         }
         match browser {
             Browser::Human(secret, _) | Browser::Local(secret) => {
-                let token = self.control.door_wait(&pending, Some(secret)).await?;
+                let token = desk.wait(&pending, Some(secret)).await?;
                 self.consent_page(&pending, token.expose(), &browser).await
             }
             Browser::NewLocal => {
-                let secret = self.control.door_visitor()?;
-                let token = self.control.door_wait(&pending, Some(secret.expose())).await?;
+                let secret = desk.visitor()?;
+                let token = desk.wait(&pending, Some(secret.expose())).await?;
                 let known = Browser::Local(secret.expose());
                 let mut response = self.consent_page(&pending, token.expose(), &known).await?;
                 self.jar().set(&mut response, Kept::Visitor, secret.expose(), PENDING_LIFE);
                 Ok(response)
             }
             Browser::Nobody => {
-                let token = self.control.door_wait(&pending, None).await?;
+                let token = desk.wait(&pending, None).await?;
                 Ok(self.sign_in_for(token.expose()))
             }
         }
@@ -97,20 +100,20 @@ impl Visitor<'_> {
     /// Shows the page of a request that waits. A browser that is not signed in returns to it after
     /// the sign-in.
     pub(super) async fn consent(&self) -> Answered {
-        self.door_server()?;
+        let desk = self.desk()?;
         let token = self.page_token()?;
         let browser = self.browser(None)?;
         let secret = match &browser {
             Browser::Human(secret, _) | Browser::Local(secret) => *secret,
             Browser::NewLocal | Browser::Nobody => return Ok(self.sign_in_for(&token)),
         };
-        let pending = self.control.door_waiting(&token, secret).await?;
+        let pending = desk.waiting(&token, secret).await?;
         self.consent_page(&pending, &token, &browser).await
     }
 
     /// Answers a program as the human chose.
     pub(super) async fn answer_consent(&self, body: RequestBody) -> Answered {
-        self.door_server()?;
+        let desk = self.desk()?;
         let token = self.page_token()?;
         let ConsentForm { csrf, decision, servers } = self.form(body).await?;
         let browser = self.browser(None)?;
@@ -130,8 +133,8 @@ impl Visitor<'_> {
         }
         match decision {
             Decision::Deny => {
-                let pending = self.control.door_take(&token, secret).await?;
-                leave(&self.control.door_deny(pending)?)
+                let pending = desk.take(&token, secret).await?;
+                leave(&desk.deny(pending))
             }
             Decision::Approve if !is_proved => {
                 let text = "a link proves no human; sign in with a passkey or at a provider to let \
@@ -155,12 +158,13 @@ impl Visitor<'_> {
         choice: DoorChoice,
     ) -> Answered {
         let Some(runs) = &self.door.options.runs else { return Err(nothing()) };
-        let pending = self.control.door_waiting(token, secret).await?;
+        let desk = self.desk()?;
+        let pending = desk.waiting(token, secret).await?;
         if !self.is_offered(&pending, human, &choice).await? {
             let text = "these servers are not offered to you; reload the page, and choose others";
             return Err(Problem::new(ErrorKind::Denied, text));
         }
-        let pending = self.control.door_take(token, secret).await?;
+        let pending = desk.take(token, secret).await?;
         // Boxed: creating the checks of a run makes a large future.
         leave(&Box::pin(runs.door_approve(pending, human, choice)).await?)
     }
@@ -170,7 +174,7 @@ impl Visitor<'_> {
         let CsrfForm { csrf } = self.form(body).await?;
         let (_, signed_in) = self.checked_session(Some(&csrf))?;
         let id = self.segment();
-        let all = self.control.clients_of_human(&signed_in.account.id);
+        let all = self.clients_of(&signed_in);
         let found = all.into_iter().find(|one| one.row.id.as_str() == id).ok_or_else(nothing)?;
         let Some(runs) = &self.door.options.runs else { return Err(nothing()) };
         let by = signed_in.account.actor();
@@ -178,8 +182,14 @@ impl Visitor<'_> {
         redirect("/signin")
     }
 
-    fn door_server(&self) -> Result<&DoorServer, Problem> {
-        self.control.door().ok_or_else(nothing)
+    /// The clients that a human let in.
+    pub(super) fn clients_of(&self, signed_in: &SignedIn) -> Vec<Arc<KnownClient>> {
+        let desk = DoorDesk::of(self.control);
+        desk.map(|desk| desk.clients_of(&signed_in.account.id)).unwrap_or_default()
+    }
+
+    fn desk(&self) -> Result<DoorDesk<'_>, Problem> {
+        DoorDesk::of(self.control).ok_or_else(nothing)
     }
 
     fn page_token(&self) -> Result<String, Problem> {
@@ -195,7 +205,7 @@ impl Visitor<'_> {
         }
         let is_web = pending.is_some_and(|one| one.redirect_uri.kind() == RedirectKind::Web);
         let is_here = self.door.options.listen.ip().is_loopback();
-        if is_web || !is_here || !self.door_server()?.has_local_click() {
+        if is_web || !is_here || !self.desk()?.server().has_local_click() {
             return Ok(Browser::Nobody);
         }
         let kept = self.jar().find(&self.parts.headers, Kept::Visitor);

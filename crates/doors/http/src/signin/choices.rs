@@ -1,11 +1,11 @@
 //! The servers that a human can give to a program: those of the agents whose runs the human may
 //! create, and for operators those of the live configuration.
 
-use narthex_control::{Control, DoorChoice, DoorHuman, Sees};
+use narthex_control::{Control, DoorChoice, DoorDesk, DoorHuman, Sees};
 use narthex_model::{AgentName, CatalogKind, PrincipalId, ProfileName, WorkspaceId};
 use narthex_oauth::server::PendingConsent;
 
-use super::Visitor;
+use super::{Visitor, nothing};
 use crate::problem::Problem;
 
 /// Most agents of one workspace that a page offers.
@@ -71,7 +71,8 @@ impl Visitor<'_> {
                 }));
             }
         }
-        all.retain(|choice| self.control.door_may_choose(human, choice).is_ok());
+        let desk = DoorDesk::of(self.control).ok_or_else(nothing)?;
+        all.retain(|choice| desk.may_choose(human, choice).is_ok());
         Ok(all.into_iter().map(Choice).collect())
     }
 

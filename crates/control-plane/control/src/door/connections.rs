@@ -1,34 +1,21 @@
-//! Registered clients to which a human has consented at the door, and their rights.
+//! Registered clients to which humans have consented at the door.
 
-use std::{collections::BTreeMap, sync::Arc, time::SystemTime};
+use std::{sync::Arc, time::SystemTime};
 
 use narthex_audit::kind;
-use narthex_login::BearerHash;
-use narthex_model::{
-    ClientOrigin, McpClientId, PrincipalId, PrincipalName, Role, Roles, WorkspaceId,
-};
+use narthex_login::{BearerHash, McpClientToken};
+use narthex_model::{ClientOrigin, McpClientId, PrincipalId, PrincipalName, WorkspaceId};
 use narthex_oauth::server::Consent;
-use narthex_store::{DoorConnectionRow, McpClientRow};
+use narthex_store::{DoorConnectionRow, McpClientRow, Store};
 
-use super::{
-    AccessError, Account, KnownClient, McpClientToken, Sees,
-    clients::{LIVE_MAX, of_client},
+use super::DoorDesk;
+use crate::{
+    AccessError, By, Control, ControlError, KnownClient, Sees,
+    access::{LIVE_MAX, of_client},
 };
-use crate::{By, Control, ControlError};
 
 /// The longest beginning of a program's name in the name of its client.
 const NAME_MAX: usize = 40;
-
-/// The consent of a human to a client.
-#[derive(Debug, Clone)]
-pub struct Connection {
-    /// The human for whom the client acts.
-    pub acts_for: PrincipalId,
-    /// The consent.
-    pub consent: Consent,
-    /// The human's account; `None` for the holder of the admin token.
-    account: Option<Arc<Account>>,
-}
 
 /// A client to be registered, to which a human consents.
 #[derive(Debug)]
@@ -47,50 +34,20 @@ pub struct NewConnection {
     pub name: String,
 }
 
-impl Connection {
-    /// Reads a stored consent.
-    pub(super) fn read(
-        row: &DoorConnectionRow,
-        accounts: &BTreeMap<PrincipalId, Arc<Account>>,
-    ) -> Result<Self, serde_json::Error> {
-        let (acts_for, account) = (row.acts_for.clone(), accounts.get(&row.acts_for).cloned());
-        Ok(Self { acts_for, consent: serde_json::from_str(&row.consent)?, account })
-    }
-
-    /// True if the human may still let the client of this row act.
-    pub(super) fn is_allowed(&self, row: &McpClientRow) -> bool {
-        match &self.account {
-            Some(account) => account.may_connect(row.agent.as_ref().map(|_| &row.workspace)),
-            None => self.acts_for == PrincipalId::local_admin(),
-        }
-    }
-}
-
-impl Account {
-    /// True if the human may let a client act as the agents of a workspace, or, without one, see
-    /// the live configuration, which belongs to operators.
-    #[must_use]
-    pub fn may_connect(&self, agents_of: Option<&WorkspaceId>) -> bool {
-        let runs = |roles: &Roles| roles.contains(&Role::Admin) || roles.contains(&Role::Runner);
-        let has_role = agents_of.and_then(|workspace| self.roles.get(workspace)).is_some_and(runs);
-        self.disabled_at.is_none() && (self.is_operator || has_role)
-    }
-}
-
-impl Control {
+impl DoorDesk<'_> {
     /// Registers a client for a human who has consented, and stores the consent.
     ///
     /// # Errors
     /// When there are too many clients, there is no such workspace or no store, or the store fails.
-    pub async fn client_connect(
+    pub(super) async fn connect(
         &self,
         new: NewConnection,
         consent: &Consent,
         by: &By,
     ) -> Result<Arc<KnownClient>, ControlError> {
-        self.known_workspace(&new.workspace)?;
+        self.control.known_workspace(&new.workspace)?;
         let (by, id, consent) = (by.clone(), new.id.clone(), consent.clone());
-        self.change_access(async move |this, store| {
+        let connecting = async move |this: Control, store: Store| {
             let now = SystemTime::now();
             let here = this.clients(&new.workspace)?;
             if here.iter().filter(|one| one.is_live(now)).count() >= LIVE_MAX {
@@ -136,33 +93,33 @@ impl Control {
             created.map_err(ControlError::Store)?;
             noted.done().await;
             Ok(())
-        })
-        .await?;
-        let known = self.access().clients.get(&id).cloned();
+        };
+        self.control.change_access(connecting).await?;
+        let known = self.control.access().clients.get(&id).cloned();
         known.ok_or_else(|| AccessError::UnknownClient(id.to_string()).into())
     }
 
     /// The clients that a human let in at the door and that may connect, in the order of their ids.
     #[must_use]
-    pub fn clients_of_human(&self, human: &PrincipalId) -> Vec<Arc<KnownClient>> {
+    pub fn clients_of(&self, human: &PrincipalId) -> Vec<Arc<KnownClient>> {
         let now = SystemTime::now();
-        let table = self.access();
+        let table = self.control.access();
         let is_theirs =
             |client: &&Arc<KnownClient>| client.acts_for() == Some(human) && client.is_live(now);
         table.clients.values().filter(is_theirs).cloned().collect()
     }
 
     /// Stores the newer consent of a client's human.
-    pub(crate) async fn client_consent(
+    pub(super) async fn renew_consent(
         &self,
         id: &McpClientId,
         consent: &Consent,
     ) -> Result<(), ControlError> {
         let (id, text) = (id.clone(), text_of(consent));
-        self.change_access(async move |_this, store| {
+        let renewing = async move |_this: Control, store: Store| {
             store.door().set_consent(&id, &text).await.map_err(ControlError::Store)
-        })
-        .await
+        };
+        self.control.change_access(renewing).await
     }
 }
 

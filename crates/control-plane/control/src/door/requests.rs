@@ -17,11 +17,13 @@ use narthex_oauth::{
 };
 use narthex_store::{DoorCodeRow, DoorRequestRow};
 
-use super::{DoorFault, DoorStop, clients::ClientFault};
-use crate::{
-    By, Control, ControlError, KnownClient, Sees,
-    access::{Connection, NewConnection},
+use super::{
+    DoorDesk,
+    clients::ClientFault,
+    connections::NewConnection,
+    fault::{DoorFault, DoorStop},
 };
+use crate::{By, Connection, ControlError, KnownClient, Sees};
 
 /// Most requests that wait at a time.
 const WAITING_MAX: usize = 10_000;
@@ -44,21 +46,18 @@ pub struct DoorChoice {
     pub sees: Sees,
 }
 
-impl Control {
+impl DoorDesk<'_> {
     /// Checks an authorization request by its query.
     ///
     /// # Errors
-    /// When the door gives no tokens, or the store fails. Faults of the request are [`DoorStop`]s.
-    pub async fn door_authorize(
-        &self,
-        query: &str,
-    ) -> Result<Result<Checked, DoorStop>, ControlError> {
-        let server = self.needed_door()?;
+    /// When the store fails. Faults of the request are [`DoorStop`]s.
+    pub async fn authorize(&self, query: &str) -> Result<Result<Checked, DoorStop>, ControlError> {
+        let server = self.server;
         let request = match AuthorizeRequest::read(query) {
             Ok(request) => request,
             Err(error) => return Ok(Err(error.into())),
         };
-        let client = match self.door_client(request.client_id(), DocumentUse::NewConsent).await {
+        let client = match self.client(request.client_id(), DocumentUse::NewConsent).await {
             Ok(Some(client)) => client,
             Ok(None) => return Ok(Err(PageError::UnknownClient.into())),
             Err(ClientFault::Document(error)) => return Ok(Err(error.into())),
@@ -80,7 +79,7 @@ impl Control {
     ///
     /// # Errors
     /// When the operating system gives no random bytes.
-    pub fn door_visitor(&self) -> Result<Token, ControlError> {
+    pub fn visitor(&self) -> Result<Token, ControlError> {
         Ok(Token::generate().map_err(DoorFault::Randomness)?)
     }
 
@@ -89,12 +88,12 @@ impl Control {
     ///
     /// # Errors
     /// When too many requests wait, or the store fails.
-    pub async fn door_wait(
+    pub async fn wait(
         &self,
         pending: &PendingConsent,
         browser: Option<&str>,
     ) -> Result<Token, ControlError> {
-        let store = self.needed_store()?.door();
+        let store = self.store.door();
         if store.requests().await.map_err(ControlError::Store)? >= WAITING_MAX {
             return Err(DoorFault::Full.into());
         }
@@ -113,13 +112,13 @@ impl Control {
     ///
     /// # Errors
     /// When the request is answered, too old, or another browser's; when the store fails.
-    pub async fn door_waiting(
+    pub async fn waiting(
         &self,
         token: &str,
         browser: &str,
     ) -> Result<PendingConsent, ControlError> {
         let (hash, browser) = (TokenHash::of(token), browser_hash(browser));
-        let store = self.needed_store()?.door();
+        let store = self.store.door();
         let find = async || {
             let found = store.request(hash.as_str()).await.map_err(ControlError::Store)?;
             found.ok_or_else(|| ControlError::from(DoorFault::Gone))
@@ -139,14 +138,10 @@ impl Control {
     /// Takes the request of a page, so that it is answered once.
     ///
     /// # Errors
-    /// The errors of [`Self::door_waiting`].
-    pub async fn door_take(
-        &self,
-        token: &str,
-        browser: &str,
-    ) -> Result<PendingConsent, ControlError> {
-        let pending = self.door_waiting(token, browser).await?;
-        let store = self.needed_store()?.door();
+    /// The errors of [`Self::waiting`].
+    pub async fn take(&self, token: &str, browser: &str) -> Result<PendingConsent, ControlError> {
+        let pending = self.waiting(token, browser).await?;
+        let store = self.store.door();
         let hash = TokenHash::of(token);
         let taken = store.take_request(hash.as_str(), &browser_hash(browser)).await;
         match taken.map_err(ControlError::Store)? {
@@ -156,16 +151,14 @@ impl Control {
     }
 
     /// Denies a request that was taken.
-    ///
-    /// # Errors
-    /// When the door gives no tokens.
-    pub fn door_deny(&self, pending: PendingConsent) -> Result<Redirect, ControlError> {
-        Ok(pending.deny(self.needed_door()?.door()))
+    #[must_use]
+    pub fn deny(&self, pending: PendingConsent) -> Redirect {
+        pending.deny(self.server.door())
     }
 
     /// The client whose consent answers a request of this human without a page.
     #[must_use]
-    pub fn door_remembered(
+    pub fn remembered(
         &self,
         human: &PrincipalId,
         pending: &PendingConsent,
@@ -175,7 +168,7 @@ impl Control {
 
     /// The client that the human has let act in the same way before.
     #[must_use]
-    pub fn door_connection(
+    pub fn connection(
         &self,
         human: &PrincipalId,
         pending: &PendingConsent,
@@ -189,7 +182,7 @@ impl Control {
                 && consent.place == place
                 && consent.resource == pending.resource
         };
-        let clients = self.access();
+        let clients = self.control.access();
         let now = SystemTime::now();
         let mut all = clients.clients.values().filter(|client| client.is_live(now));
         let found = all
@@ -198,7 +191,7 @@ impl Control {
     }
 
     fn connected(&self, is_it: impl Fn(&Connection) -> bool) -> Option<Arc<KnownClient>> {
-        let (table, now) = (self.access(), SystemTime::now());
+        let (table, now) = (self.control.access(), SystemTime::now());
         let mut live = table.clients.values().filter(|client| client.is_live(now));
         live.find(|client| client.connection.as_ref().is_some_and(&is_it)).cloned()
     }
@@ -207,20 +200,16 @@ impl Control {
     ///
     /// # Errors
     /// When the human may not, or there is no such human.
-    pub fn door_may_choose(
-        &self,
-        human: &DoorHuman,
-        choice: &DoorChoice,
-    ) -> Result<(), ControlError> {
+    pub fn may_choose(&self, human: &DoorHuman, choice: &DoorChoice) -> Result<(), ControlError> {
         let workspace = choice.workspace.clone();
         let denied = || ControlError::from(DoorFault::NotAllowed { workspace });
         if human.id == PrincipalId::local_admin() {
-            return match self.door().is_some_and(super::DoorServer::has_local_click) {
+            return match self.server.has_local_click() {
                 true => Ok(()),
                 false => Err(denied()),
             };
         }
-        let account = self.principal(human.id.as_str())?;
+        let account = self.control.principal(human.id.as_str())?;
         let is_agent = matches!(choice.sees, Sees::Agent(_));
         match account.may_connect(is_agent.then_some(&choice.workspace)) {
             true => Ok(()),
@@ -232,7 +221,7 @@ impl Control {
     ///
     /// # Errors
     /// When the request is too old, or the store fails.
-    pub async fn door_approve_again(
+    pub async fn approve_again(
         &self,
         pending: PendingConsent,
         human: &DoorHuman,
@@ -242,9 +231,9 @@ impl Control {
         let approved = self.approved(pending, human, &row.workspace, row.agent.clone())?;
         let known = client.connection.as_ref().map(|connection| &connection.consent);
         if known.is_none_or(|known| known.scopes != approved.consent.scopes) {
-            self.client_consent(&row.id, &approved.consent).await?;
+            self.renew_consent(&row.id, &approved.consent).await?;
         }
-        self.door_code(approved, &row.id).await
+        self.give_code(approved, &row.id).await
     }
 
     /// Approves a request for a new client.
@@ -252,21 +241,21 @@ impl Control {
     /// # Errors
     /// When the human may not let a client act there, the request is too old, there are too many
     /// clients, or the store fails.
-    pub async fn door_approve(
+    pub async fn approve(
         &self,
         pending: PendingConsent,
         human: &DoorHuman,
         new: NewConnection,
     ) -> Result<Redirect, ControlError> {
         let choice = DoorChoice { workspace: new.workspace.clone(), sees: new.sees.clone() };
-        self.door_may_choose(human, &choice)?;
+        self.may_choose(human, &choice)?;
         let agent = match &choice.sees {
             Sees::Agent(agent) => Some(agent.clone()),
             Sees::Profile(_) | Sees::Live => None,
         };
         let approved = self.approved(pending, human, &choice.workspace, agent)?;
-        let known = self.client_connect(new, &approved.consent, &human.by).await?;
-        self.door_code(approved, &known.row.id).await
+        let known = self.connect(new, &approved.consent, &human.by).await?;
+        self.give_code(approved, &known.row.id).await
     }
 
     fn approved(
@@ -276,15 +265,14 @@ impl Control {
         workspace: &WorkspaceId,
         agent: Option<AgentName>,
     ) -> Result<Approved, ControlError> {
-        let server = self.needed_door()?;
         let (user, workspace) = (human.id.clone(), workspace.as_str().to_owned());
         let approval = Approval { user, workspace, agent };
-        let approved = pending.approve(approval, server.door(), SystemTime::now());
+        let approved = pending.approve(approval, self.server.door(), SystemTime::now());
         Ok(approved.map_err(DoorFault::Refused)?)
     }
 
     /// Stores the code of an approval, and returns the way back to the client.
-    async fn door_code(
+    async fn give_code(
         &self,
         approved: Approved,
         connection: &McpClientId,
@@ -292,7 +280,7 @@ impl Control {
         let Approved { code, redirect, .. } = approved;
         let row = DoorCodeRow { connection: connection.clone(), document: text_of(&code) };
         let forget_at = SystemTime::now() + USED_CODE_LIFE;
-        let stored = self.needed_store()?.door_tokens();
+        let stored = self.store.door_tokens();
         let stored = stored.put_code(code.hash.as_str(), &row, forget_at).await;
         stored.map_err(ControlError::Store)?;
         Ok(redirect)
