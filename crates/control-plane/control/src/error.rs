@@ -8,7 +8,7 @@ use narthex_vault::VaultError;
 
 use crate::{
     AccessError, CatalogError, DoorFault, GrantError, KeyedError, LoginError, MessageError,
-    RulesError,
+    RulesError, ServerSignInError,
 };
 
 /// An error of a request that has changed nothing.
@@ -56,6 +56,9 @@ pub enum ControlError {
     /// Another request with the same idempotency key conflicts.
     #[error(transparent)]
     Keyed(#[from] KeyedError),
+    /// A sign-in to a server failed.
+    #[error(transparent)]
+    SignIn(#[from] ServerSignInError),
     /// This process has no vault.
     #[error("this process has no secrets; start the daemon with `{}`", narthex("up", &[]))]
     NoVault,
@@ -104,6 +107,7 @@ impl ControlError {
             Self::Door(error) => error.kind(),
             Self::Message(error) => error.kind(),
             Self::Keyed(error) => error.kind(),
+            Self::SignIn(error) => error.kind(),
             Self::Bug(_) => ErrorKind::Bug,
             Self::NoSettings | Self::NoFiles | Self::NoVault | Self::NoAudit => ErrorKind::Conflict,
         }

@@ -1,3 +1,49 @@
 //! Sign-ins of narthex at the authorization servers of others, over HTTP and a store.
+//!
+//! [`SignIns`] opens the credentials that links ask for. A credential discovers the authorization
+//! server after a refusal, registers narthex there, opens an address at which a person agrees, and
+//! renews the tokens. The values of all these steps are those of `narthex_oauth::client`; this
+//! crate sends their requests, keeps their results in a [`store::TokenStore`], and owns the tasks.
+//!
+//! No token, code, verifier or client secret leaves this crate except in a request to the server
+//! that it is for, and sealed in the store.
 
+mod attempt_row;
+mod client_choice;
+mod consent;
+mod credential;
+mod device;
+mod discover;
+mod entry;
+mod error;
+mod fetch;
+mod file_store;
+mod finish;
+mod grant_row;
+mod guard;
+mod holding;
+mod job;
+mod keep_alive;
+mod loading;
+mod machine;
+mod memory_store;
+mod options;
+mod renewal;
+mod sign_ins;
+mod sign_out;
+mod state;
 pub mod store;
+mod tables;
+
+pub use self::{
+    consent::BeginAs,
+    device::{DeviceBegun, DeviceState},
+    entry::SignInTarget,
+    error::SignInError,
+    file_store::FileStore,
+    finish::Finished,
+    memory_store::MemoryStore,
+    options::{Clock, NoHooks, RedirectBases, SignInHooks, SignInOptions, SystemClock},
+    sign_ins::{Begun, GrantStatus, SignIns},
+    sign_out::{Revoked, SignedOut},
+};

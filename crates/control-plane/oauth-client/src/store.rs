@@ -5,6 +5,7 @@
 use std::{fmt, pin::Pin, sync::Arc};
 
 use narthex_model::Secret;
+use serde::{Deserialize, Serialize};
 
 /// An operation of a store.
 pub type Stored<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreFault>> + Send + 'a>>;
@@ -15,7 +16,7 @@ pub type Stored<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreFault>> + Se
 pub struct StoreFault(pub Arc<str>);
 
 /// The key of a grant: one server, for one human or shared.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct GrantKey {
     /// The workspace; the local one for live mode.
     pub workspace: String,
@@ -36,8 +37,8 @@ pub struct GrantRow {
     pub facts: GrantFacts,
 }
 
-/// What is shown of a grant. Times in seconds since 1970.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// The facts of a grant that may be shown. Times in seconds since 1970.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GrantFacts {
     /// The authorization server.
     pub issuer: String,
@@ -70,19 +71,22 @@ pub enum LeaseOutcome {
 }
 
 /// The key of a registered client.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ClientKey {
     /// The workspace.
     pub workspace: String,
     /// The authorization server.
     pub issuer: String,
-    /// The base of the redirect URIs.
+    /// The preferred redirect URI of the client, below the base of narthex: a client is registered
+    /// for one redirect URI.
     pub redirect_base: String,
 }
 
 /// A kept attempt, with the facts that finish it.
 #[derive(Debug, Clone)]
 pub struct AttemptRow {
+    /// The grant that the attempt is for. An attempt ends with its workspace, server or human.
+    pub key: GrantKey,
     /// [`narthex_oauth::client::Attempt::to_stored`] and what else the process needs, as JSON.
     pub value: Secret,
     /// The end of its life, in seconds since 1970.
@@ -104,8 +108,8 @@ pub trait TokenStore: Send + Sync + fmt::Debug {
     /// Stores a grant by consent: replaces any other, and ends its lease.
     fn put_grant(&self, key: GrantKey, value: Secret, facts: GrantFacts) -> Stored<'_, GrantRow>;
 
-    /// Takes the lease of a grant for `owner`, for `lease_ms` milliseconds. The holder of a lease
-    /// gets it again. The time is the store's own.
+    /// Takes the lease of a grant for `owner`, for `lease_ms` milliseconds from this call on. The
+    /// holder of a lease gets it again. The time is the store's own.
     fn lease(&self, key: GrantKey, owner: String, lease_ms: u64) -> Stored<'_, LeaseOutcome>;
 
     /// Stores a renewed grant, and ends the lease. `None` if the generation is no longer this one,
@@ -139,7 +143,8 @@ pub trait TokenStore: Send + Sync + fmt::Debug {
     /// Removes a client.
     fn drop_client(&self, key: ClientKey) -> Stored<'_, ()>;
 
-    /// Keeps an attempt under the hash of its state.
+    /// Keeps an attempt under the hash of its state. A workspace has a limited number of open
+    /// attempts: beyond it, those that end first make room.
     fn put_attempt(&self, state_hash: String, attempt: AttemptRow) -> Stored<'_, ()>;
 
     /// Takes an attempt, once. `None` if there is none, or it has ended.

@@ -199,6 +199,7 @@ fn no_answer_makes_a_registration_endless_or_shows_markup() {
         name: "narthex".to_owned(),
         uri: None,
         redirect_uris: vec![redirect.clone()],
+        is_for_devices: false,
     };
     let metadata = ServerMetadata { issuer: ISSUER.to_owned(), ..ServerMetadata::default() };
     let endpoint = Url::parse("https://as.example/register").unwrap();

@@ -31,7 +31,7 @@ use crate::{
     body::RequestBody,
     calling, cors,
     hub::Hub,
-    legacy,
+    legacy, oauth,
     post::{self, Post},
     problem::Problem,
     respond::{self, Response, closing, text, unstored},
@@ -221,7 +221,7 @@ impl Door {
         }
         if let Some(place) = found.filter(|place| matches!(place.first().access, Access::Own(_))) {
             // Boxed: this rare path must not enlarge the future of every call.
-            return Box::pin(self.sign_in(&place, &parts, body)).await;
+            return Box::pin(self.own(&place, &parts, body)).await;
         }
         if let Some(refused) = found.and_then(|place| self.refuse_query(&place, &parts)) {
             return refused;
@@ -312,21 +312,25 @@ impl Door {
         }
     }
 
-    /// Serves a route with a proof of its own: a browser's sign-in, or a program that asks for
-    /// tokens. The routes do not exist if humans cannot sign in at this daemon.
+    /// Serves a route with a proof of its own.
+    async fn own(&self, place: &Place<'_>, parts: &Parts, body: RequestBody) -> Response {
+        match (place.first().target, place.route(&parts.method)) {
+            (Target::OAuth(_), _) => oauth::answer(self, place, parts).await,
+            (Target::Program(target), Some(_)) => self.program(target, parts, body).await,
+            (Target::Program(_), None) => wrong_method(&place.allowed()),
+            _ => self.sign_in(place, parts, body).await,
+        }
+    }
+
+    /// Serves a browser's sign-in. The routes do not exist if humans cannot sign in at this daemon.
     async fn sign_in(&self, place: &Place<'_>, parts: &Parts, body: RequestBody) -> Response {
         let control = self.options.control.as_ref();
         let control = control.filter(|control| control.sign_in_origin().is_some());
         let Some(control) = control else { return not_found() };
         let Some(route) = place.route(&parts.method) else { return wrong_method(&place.allowed()) };
         let segments = place.segments;
-        match route.target {
-            Target::SignIn(target) => {
-                Visitor { door: self, control, target, segments, parts }.answer(body).await
-            }
-            Target::OAuth(target) => self.oauth(target, parts, body).await,
-            _ => not_found(),
-        }
+        let Target::SignIn(target) = route.target else { return not_found() };
+        Visitor { door: self, control, target, segments, parts }.answer(body).await
     }
 
     /// The answer to a token that is not valid.

@@ -29,7 +29,7 @@ const LINES: &str = "application/x-ndjson";
 const PROBLEM: &str = "application/problem+json";
 
 /// The schema and the description of a name in braces, by the segment in front of it.
-const SEGMENTS: [(&str, Shape, &str); 34] = [
+const SEGMENTS: [(&str, Shape, &str); 36] = [
     ("mcp", of::<shapes::Alias>(), "A server of the run."),
     ("p", of::<shapes::ProfileName>(), "A profile."),
     ("profiles", of::<shapes::ProfileRef>(), "The profile."),
@@ -41,11 +41,13 @@ const SEGMENTS: [(&str, Shape, &str); 34] = [
     ("oauth-protected-resource", of::<shapes::ResourcePath>(), "The endpoint."),
     ("oauth-authorization-server", of::<shapes::ResourcePath>(), "The endpoint."),
     ("openid-configuration", of::<shapes::ResourcePath>(), "The endpoint."),
-    ("authorize", of::<shapes::ConsentToken>(), "The token of the page."),
+    ("consent", of::<shapes::ConsentToken>(), "The token of the page."),
     ("clients", of::<shapes::McpClientId>(), "The client."),
     ("link", of::<shapes::SignInToken>(), "The token of the link."),
     ("oidc", of::<shapes::ProviderName>(), "The provider."),
     ("servers", of::<shapes::ServerName>(), "The server."),
+    ("callback", of::<shapes::ServerName>(), "The server."),
+    ("authorize", of::<shapes::DeviceSignInId>(), "The sign-in."),
     ("versions", of::<shapes::RegistryVersion>(), "The version, or `latest`."),
     ("principals", of::<shapes::PrincipalRef>(), "The id or the name of a human or a service."),
     ("passkeys", of::<shapes::PasskeyId>(), "The passkey."),

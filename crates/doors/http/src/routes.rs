@@ -5,9 +5,12 @@ mod place;
 use narthex_definitions::reviews::DefinitionVerdict;
 use narthex_model::{CatalogKind, Role};
 
+use crate::oauth::OAuthTarget;
 use crate::openapi::Access;
 use crate::{
-    servers::{EventTarget, GrantTarget, OutboundTarget, ShareTarget, WatchTarget},
+    servers::{
+        EventTarget, GrantTarget, OutboundTarget, ServerSignInTarget, ShareTarget, WatchTarget,
+    },
     signin::SignInTarget,
 };
 
@@ -46,7 +49,7 @@ const SEE_RUNS: &[Role] = &[Role::Admin, Role::Runner, Role::Auditor];
 
 /// A request of a program at the authorization server of the door.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum OAuthTarget {
+pub(crate) enum ProgramTarget {
     /// A document about the door.
     Metadata,
     Register,
@@ -101,7 +104,6 @@ pub(crate) enum Target {
     Disable,
     Enable,
     Reconnect,
-    Reauthorize,
     Test,
     Logs,
     Reload,
@@ -125,8 +127,12 @@ pub(crate) enum Target {
     Passkeys,
     PasskeyRemove,
     SignIn(SignInTarget),
-    /// The door as an authorization server, for programs.
+    /// A program at the authorization server of the door.
+    Program(ProgramTarget),
+    /// The end of a sign-in to a server.
     OAuth(OAuthTarget),
+    /// The sign-in to a server of the configuration.
+    ServerSignIn(ServerSignInTarget),
     Clients,
     Client,
     Secrets,
@@ -165,6 +171,10 @@ const SESSION: &str = "the session's cookie, and the token in its page";
 const BROWSER: &str = "the session's cookie, or on loopback that of the page; and the token in it";
 const PUBLIC: &str = "none: it is public";
 const STATE: &str = "the code, the state, and the cookie of the browser that started the sign-in";
+
+/// The proof of the redirect of an authorization server, which a browser follows.
+const ATTEMPT: &str = "the state of an open sign-in, once, in the browser of the login session \
+                       that began it, if one did";
 
 const READ: &str = "GET, HEAD";
 const WRITE: &str = "GET, HEAD, POST";
@@ -227,20 +237,38 @@ pub const ROUTES: &[Route] = &[
     own("/signin/oidc/{provider}/callback", READ, STATE, SignInTarget::OidcCallback),
     own("/signin/clients/{id}/remove", "POST", SESSION, SignInTarget::ClientRemove),
     own("/signout", "POST", SESSION, SignInTarget::SignOut),
-    oauth("/.well-known/oauth-protected-resource", READ, PUBLIC, OAuthTarget::Metadata),
-    oauth("/.well-known/oauth-protected-resource/{path}", READ, PUBLIC, OAuthTarget::Metadata),
-    oauth("/.well-known/oauth-authorization-server", READ, PUBLIC, OAuthTarget::Metadata),
-    oauth("/.well-known/oauth-authorization-server/{path}", READ, PUBLIC, OAuthTarget::Metadata),
-    oauth("/.well-known/openid-configuration", READ, PUBLIC, OAuthTarget::Metadata),
-    oauth("/.well-known/openid-configuration/{path}", READ, PUBLIC, OAuthTarget::Metadata),
-    oauth("/register", "POST", "none: it is open, within limits", OAuthTarget::Register),
-    oauth("/token", "POST", "the code or refresh token, and the client's", OAuthTarget::Token),
-    oauth("/revoke", "POST", "the token, and the client's", OAuthTarget::Revoke),
+    program("/.well-known/oauth-protected-resource", READ, PUBLIC, ProgramTarget::Metadata),
+    program("/.well-known/oauth-protected-resource/{path}", READ, PUBLIC, ProgramTarget::Metadata),
+    program("/.well-known/oauth-authorization-server", READ, PUBLIC, ProgramTarget::Metadata),
+    program(
+        "/.well-known/oauth-authorization-server/{path}",
+        READ,
+        PUBLIC,
+        ProgramTarget::Metadata,
+    ),
+    program("/.well-known/openid-configuration", READ, PUBLIC, ProgramTarget::Metadata),
+    program("/.well-known/openid-configuration/{path}", READ, PUBLIC, ProgramTarget::Metadata),
+    program("/register", "POST", "none: it is open, within limits", ProgramTarget::Register),
+    program("/token", "POST", "the code or refresh token, and the client's", ProgramTarget::Token),
+    program("/revoke", "POST", "the token, and the client's", ProgramTarget::Revoke),
     own("/authorize", READ, "none: it shows the sign-in page", SignInTarget::Authorize),
-    own("/authorize/{token}", READ, "the cookie of the page", SignInTarget::Consent),
-    own("/authorize/{token}", "POST", BROWSER, SignInTarget::ConsentAnswer),
+    own("/consent/{token}", READ, "the cookie of the page", SignInTarget::Consent),
+    own("/consent/{token}", "POST", BROWSER, SignInTarget::ConsentAnswer),
     own(DECIDE, READ, "the session's cookie; without it, the sign-in page", SignInTarget::Decision),
     own(DECIDE, "POST", SESSION, SignInTarget::Decide),
+    route("/oauth/callback", "GET", Access::Own(ATTEMPT), Target::OAuth(OAuthTarget::Callback)),
+    route(
+        "/oauth/callback/{server}",
+        "GET",
+        Access::Own(ATTEMPT),
+        Target::OAuth(OAuthTarget::Callback),
+    ),
+    route(
+        "/oauth/client-metadata.json",
+        READ,
+        Access::Own("none: authorization servers read it"),
+        Target::OAuth(OAuthTarget::ClientMetadata),
+    ),
     route("/metrics", READ, Access::Whole, Target::Metrics),
     route("/api/status", READ, Access::Shared, Target::Status),
     route("/api/tools", READ, Access::Shared, Target::Tools),
@@ -250,7 +278,10 @@ pub const ROUTES: &[Route] = &[
     route("/api/servers/{name}/disable", "POST", Access::Operator, Target::Disable),
     route("/api/servers/{name}/enable", "POST", Access::Operator, Target::Enable),
     route("/api/servers/{name}/reconnect", "POST", Access::Operator, Target::Reconnect),
-    route("/api/servers/{name}/reauthorize", "POST", Access::Operator, Target::Reauthorize),
+    signed("/api/servers/{name}/reauthorize", "POST", ServerSignInTarget::Again),
+    signed("/api/servers/{name}/authorize", "POST", ServerSignInTarget::Begin),
+    signed("/api/servers/{name}/authorize/{id}", READ, ServerSignInTarget::Device),
+    signed("/api/servers/{name}/sign-out", "POST", ServerSignInTarget::End),
     route("/api/servers/{name}/test", "POST", Access::Operator, Target::Test),
     route("/api/servers/{name}/logs", READ, Access::Operator, Target::Logs),
     route("/api/reload", "POST", Access::Operator, Target::Reload),
@@ -487,13 +518,21 @@ const fn own(
     route(template, methods, Access::Own(proof), Target::SignIn(target))
 }
 
-const fn oauth(
+const fn program(
     template: &'static str,
     methods: &'static str,
     proof: &'static str,
-    target: OAuthTarget,
+    target: ProgramTarget,
 ) -> Route {
-    route(template, methods, Access::Own(proof), Target::OAuth(target))
+    route(template, methods, Access::Own(proof), Target::Program(target))
+}
+
+const fn signed(
+    template: &'static str,
+    methods: &'static str,
+    target: ServerSignInTarget,
+) -> Route {
+    route(template, methods, Access::Operator, Target::ServerSignIn(target))
 }
 
 const fn member(

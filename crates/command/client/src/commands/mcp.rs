@@ -1,6 +1,8 @@
 //! `narthex mcp`: lists, tests and changes the daemon's servers.
 
 mod add;
+mod authorize;
+mod browser;
 mod list;
 mod logs;
 pub(super) mod test;
@@ -54,7 +56,9 @@ pub async fn run(
         McpDaemonCommand::Enable { name } => verbs::enable(&name, &context).await,
         McpDaemonCommand::Disable { name } => verbs::disable(&name, &context).await,
         McpDaemonCommand::Reconnect { name } => verbs::reconnect(&name, &context).await,
-        McpDaemonCommand::Reauthorize { name } => verbs::reauthorize(&name, &context).await,
+        McpDaemonCommand::Authorize(args) => authorize::run(&args, &context).await,
+        McpDaemonCommand::Reauthorize(args) => verbs::reauthorize(&args, &context).await,
+        McpDaemonCommand::SignOut { name } => verbs::sign_out(&name, &context).await,
     }
 }
 

@@ -89,6 +89,7 @@ pub(crate) const KEYS: &[Key] = &[
     key("oauth.local_click", "NARTHEX_OAUTH_LOCAL_CLICK", Shape::Flag),
     key("oauth.redirect_uris", "NARTHEX_OAUTH_REDIRECT_URIS", Shape::List),
     key("oauth.document_hosts", "NARTHEX_OAUTH_DOCUMENT_HOSTS", Shape::List),
+    key("oauth.client_metadata_url", "NARTHEX_OAUTH_CLIENT_METADATA_URL", Shape::Text),
     key("tls.cert", "NARTHEX_TLS_CERT", Shape::Text),
     key("tls.key", "NARTHEX_TLS_KEY", Shape::Text),
     key("tls.self_signed", "NARTHEX_TLS_SELF_SIGNED", Shape::Flag),

@@ -554,7 +554,10 @@ fn sign_in(layers: &Layers, env: &dyn Fn(&str) -> Option<String>) -> (SignIn, Ve
     let given = layers.get("http.public_url");
     let public_url = given.and_then(|given| Some((given.value.as_str()?, given.source.as_str())));
     let providers = layers.oidc.as_ref().map(|(file, table)| (file.as_str(), table));
-    let mut sign_in = signin::read(public_url, providers, env, &mut faults);
+    let sign_in = signin::read(public_url, providers, env, &mut faults);
+    let given = layers.get("oauth.client_metadata_url");
+    let document = given.and_then(|given| Some((given.value.as_str()?, given.source.as_str())));
+    let mut sign_in = sign_in.with_client_metadata(document, &mut faults);
     sign_in.door = oauth::read(|path| layers.get(path), &mut faults);
     (sign_in, faults)
 }

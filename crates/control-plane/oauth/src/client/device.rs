@@ -12,7 +12,8 @@ use super::{
 };
 use crate::{address::Reach, scopes::Scopes};
 
-const GRANT: &str = "urn:ietf:params:oauth:grant-type:device_code";
+/// The grant type of a device.
+pub(super) const GRANT: &str = "urn:ietf:params:oauth:grant-type:device_code";
 /// The pause between two requests if the server names none (RFC 8628, 3.2).
 const INTERVAL: u64 = 5;
 /// More seconds of pause after `slow_down` (RFC 8628, 3.5).
@@ -132,6 +133,12 @@ impl Device {
             expires_at: now.saturating_add(life),
             interval: number("interval").unwrap_or(INTERVAL).clamp(1, INTERVAL_MAX),
         })
+    }
+
+    /// The end of the code, in seconds since 1970.
+    #[must_use]
+    pub fn expires_at(&self) -> u64 {
+        self.expires_at
     }
 
     /// The pause before the next request.

@@ -12,7 +12,7 @@ use url::Url;
 
 use super::{
     AuthMethod, ClientIdentity, JsonRequest, Reply, SETTING_CLIENT_ID, SETTING_CLIENT_NAME,
-    shown_code, shown_url,
+    device::GRANT as DEVICE_GRANT, shown_code, shown_url,
 };
 use crate::{address::is_loopback, metadata::ServerMetadata, scopes::Scopes};
 
@@ -25,6 +25,8 @@ pub struct ClientProfile {
     pub uri: Option<Url>,
     /// The possible redirect URIs, the preferred one first. Only one is registered.
     pub redirect_uris: Vec<Url>,
+    /// True if the client is for consents on other devices, too (RFC 8628).
+    pub is_for_devices: bool,
 }
 
 /// A registration under way.
@@ -160,6 +162,9 @@ impl Registering {
         });
         if let Some(uri) = &self.profile.uri {
             body["client_uri"] = uri.as_str().into();
+        }
+        if self.profile.is_for_devices {
+            body["grant_types"] = json!([DEVICE_GRANT, "authorization_code", "refresh_token"]);
         }
         if *has_scope {
             body["scope"] = self.scopes.to_string().into();

@@ -257,7 +257,7 @@ impl Visitor<'_> {
 /// The path of the page of consent in the cookie of a browser that has signed in now.
 pub(super) fn onward_to_consent(kept: &str) -> Option<String> {
     let token = kept.strip_prefix(TO_CONSENT).filter(|token| is_token(token))?;
-    Some(format!("/authorize/{token}"))
+    Some(format!("/consent/{token}"))
 }
 
 fn is_token(text: &str) -> bool {
@@ -372,7 +372,7 @@ fn form(main: &mut String, shown: &Shown<'_>) {
     put(
         main,
         format_args!(
-            "<form method=\"post\" action=\"/authorize/{token}\" class=\"decide\">\
+            "<form method=\"post\" action=\"/consent/{token}\" class=\"decide\">\
              <input type=\"hidden\" name=\"csrf\" value=\"{csrf}\">\n"
         ),
     );
@@ -400,7 +400,7 @@ mod tests {
     #[test]
     fn door_a6_only_a_token_leads_from_the_sign_in_to_a_page_of_consent() {
         let token = "a".repeat(TOKEN_TEXT);
-        let path = format!("/authorize/{token}");
+        let path = format!("/consent/{token}");
         assert_eq!(onward_to_consent(&format!("{TO_CONSENT}{token}")), Some(path));
         for bad in ["", "~consent/", "~consent/../x", "default/grq_1", "~consent//evil.example"] {
             assert_eq!(onward_to_consent(bad), None, "{bad}");

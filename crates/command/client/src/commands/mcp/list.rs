@@ -18,7 +18,7 @@ use crate::{
     },
     daemon_client::DaemonClient,
     output::{self, age, harmless},
-    rows::logs_of,
+    rows::{logs_of, sign_in_of},
     table,
 };
 
@@ -34,6 +34,8 @@ const COLUMNS: [&str; 8] = [
 ];
 /// Idle time after which a server over HTTP may have stopped answering unnoticed.
 const LONG_IDLE: Duration = Duration::from_secs(60);
+/// Time before the end of a sign-in from which a person is told.
+const SIGN_IN_SOON: Duration = Duration::from_hours(24);
 /// The column that is left out where all rows are of the home workspace.
 const WORKSPACE: usize = 1;
 
@@ -97,11 +99,19 @@ fn show(rows: &[Value], now: SystemTime, context: &Context) -> Result<(), Failur
     for row in rows.iter().filter(|row| row["error"].is_object()) {
         let (name, error) = (shown_name(row), &row["error"]);
         let logs = logs_of(&name, text(error, "kind"), row["has_logs"] == true);
-        let told = format!("{}{}", text(error, "message"), logs.unwrap_or_default());
+        let is_ours = row["pid"].is_null();
+        let sign_in = sign_in_of(&name, text(row, "state"), text(error, "message"));
+        let end = logs.or(sign_in.filter(|_| is_ours)).unwrap_or_default();
+        let told = format!("{}{end}", text(error, "message"));
         output::notice(&format!("{}: {}", harmless(&name), harmless(&told)));
     }
     for row in rows.iter().filter(|row| !row["error"].is_object()) {
         if let Some(told) = failure_since(row, now) {
+            output::notice(&format!("{}: {}", harmless(&shown_name(row)), harmless(&told)));
+        }
+    }
+    for row in rows {
+        if let Some(told) = sign_in_ends(row, now) {
             output::notice(&format!("{}: {}", harmless(&shown_name(row)), harmless(&told)));
         }
     }
@@ -169,6 +179,28 @@ fn failure_since(row: &Value, now: SystemTime) -> Option<String> {
         return None;
     }
     Some(format!("failed {}: {}", age(at, now), text(failure, "message")))
+}
+
+/// The end of a sign-in that a person has to renew soon, or the failure of its renewal.
+fn sign_in_ends(row: &Value, now: SystemTime) -> Option<String> {
+    let sign_in = &row["signIn"];
+    let authorize = narthex("mcp authorize {}", &[&text(row, "name")]);
+    if let Some(failure) = sign_in["failure"].as_str() {
+        let at = Timestamp::read(text(sign_in, "failedAt"))?;
+        return Some(format!(
+            "its tokens could not be renewed {}: {failure}; if that stays, sign in with \
+             `{authorize}`",
+            age(at, now)
+        ));
+    }
+    let end = Timestamp::read(text(sign_in, "expiresAt"))?;
+    let is_near = end < now + SIGN_IN_SOON;
+    (is_near && sign_in["canRenew"] != true).then(|| {
+        format!(
+            "its sign-in ends at {} and cannot be renewed; sign in again with `{authorize}`",
+            Timestamp::new(end)
+        )
+    })
 }
 
 /// True if a server may have stopped answering unnoticed: it is ready, over HTTP, and was not asked
@@ -297,6 +329,27 @@ mod tests {
         assert_eq!((shown_name(row).as_str(), &row["workspace"]), ("3-git", &json!("team")));
         assert_eq!(mount(row)["status"], "ready");
         assert_eq!(shown_name(&json!({ "name": "git" })), "git");
+    }
+
+    /// A sign-in that no renewal prolongs is named before it ends, and one that is renewed is
+    /// not.
+    #[test]
+    fn oauth_c24_the_end_of_a_sign_in_is_told_with_its_command() {
+        let now = SystemTime::now();
+        let row = |hours: u64, can_renew: bool| {
+            let end = Timestamp::new(now + Duration::from_hours(hours)).to_string();
+            json!({ "name": "git", "signIn": { "expiresAt": end, "canRenew": can_renew } })
+        };
+        let told = sign_in_ends(&row(1, false), now).unwrap();
+        assert!(told.ends_with("sign in again with `narthex mcp authorize git`"), "{told}");
+        assert_eq!(sign_in_ends(&row(1, true), now), None);
+        assert_eq!(sign_in_ends(&row(48, false), now), None);
+        assert_eq!(sign_in_ends(&json!({ "name": "git" }), now), None);
+        let mut failed = row(1, true);
+        failed["signIn"]["failure"] = json!("no answer");
+        failed["signIn"]["failedAt"] = json!(Timestamp::new(now).to_string());
+        let told = sign_in_ends(&failed, now).unwrap();
+        assert!(told.starts_with("its tokens could not be renewed 0s ago: no answer;"), "{told}");
     }
 
     /// D30: a ready server over HTTP that had no call for a minute may have stopped answering.

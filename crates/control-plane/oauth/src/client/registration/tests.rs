@@ -34,6 +34,7 @@ fn begin(redirects: &[&str], scopes: &str, methods: &[&str]) -> (Registering, Js
         name: "narthex".to_owned(),
         uri: None,
         redirect_uris: redirects.iter().map(|uri| url(uri)).collect(),
+        is_for_devices: false,
     };
     let endpoint = url("https://as.example/register");
     Registering::begin(&endpoint, &metadata, &profile, &Scopes::parse(scopes)).unwrap()
@@ -83,6 +84,27 @@ fn oauth_c13_the_request_says_all_that_a_server_needs() {
     assert_eq!(request.body["application_type"], "native");
     assert_eq!(request.body["token_endpoint_auth_method"], "client_secret_basic");
     assert!(request.body.get("scope").is_none());
+}
+
+#[test]
+fn oauth_a_client_for_devices_asks_for_their_grant() {
+    let metadata =
+        ServerMetadata { issuer: "https://as.example".to_owned(), ..ServerMetadata::default() };
+    let profile = ClientProfile {
+        name: "narthex".to_owned(),
+        uri: None,
+        redirect_uris: vec![url(LOOPBACK)],
+        is_for_devices: true,
+    };
+    let endpoint = url("https://as.example/register");
+    let begun = Registering::begin(&endpoint, &metadata, &profile, &Scopes::default());
+    let (_, request) = begun.unwrap();
+    let grants = json!([
+        "urn:ietf:params:oauth:grant-type:device_code",
+        "authorization_code",
+        "refresh_token"
+    ]);
+    assert_eq!(request.body["grant_types"], grants);
 }
 
 #[test]

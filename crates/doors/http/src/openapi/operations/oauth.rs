@@ -75,11 +75,11 @@ pub(super) const OPERATIONS: &[Operation] = &[
         .answers(200, HTML, COOKIE)
         .answers(303, Content::None, ELSEWHERE)
         .refuses(PAGE),
-    get("/authorize/{token}", "oauth_consent_show", "Shows a program that waits for consent")
+    get("/consent/{token}", "oauth_consent_show", "Shows a program that waits for consent")
         .answers(200, HTML, COOKIE)
         .answers(303, Content::None, ELSEWHERE)
         .refuses(PAGE),
-    post("/authorize/{token}", "oauth_consent_answer", "Lets a program in, or denies it")
+    post("/consent/{token}", "oauth_consent_answer", "Lets a program in, or denies it")
         .takes_as(of::<shapes::ConsentForm>(), FORM)
         .answers(303, Content::None, ELSEWHERE)
         .refuses(ANSWERED),

@@ -156,7 +156,7 @@ impl Desk {
         assert_eq!(answer.status, StatusCode::OK, "{}", answer.text());
         let text = answer.text().to_owned();
         Page {
-            path: format!("/authorize/{}", between(&text, "action=\"/authorize/", "\"")),
+            path: format!("/consent/{}", between(&text, "action=\"/consent/", "\"")),
             csrf: between(&text, "name=\"csrf\" value=\"", "\"").to_owned(),
             cookie: cookie.to_owned(),
             text,
@@ -554,7 +554,7 @@ async fn door_a6_a_sign_in_leads_to_the_page_of_consent() {
     let signed_in = desk.form(&link, &[], &onward).send().await;
     assert_eq!(signed_in.status, StatusCode::SEE_OTHER);
     let path = signed_in.headers["location"].to_str().unwrap().to_owned();
-    assert!(path.starts_with("/authorize/"), "{path}");
+    assert!(path.starts_with("/consent/"), "{path}");
     let session = cookie(&signed_in, "narthex");
     let page = desk.request(Method::GET, &path).header("cookie", &session).send().await;
     let page = desk.page(&page, &session);

@@ -1,0 +1,227 @@
+//! Requests to authorization servers, within limits of size, time, redirects and addresses (C9).
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, SystemTime},
+};
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, Request, header};
+use narthex_http_client::{AllowedAddresses, ClientSettings, HttpClient, HttpResponse};
+use narthex_oauth::client::{FormRequest, JsonRequest, Reply};
+use narthex_wire::Payload;
+use tokio::time::timeout;
+use url::{Position, Url};
+
+use crate::{guard::Guard, options::SignInOptions};
+
+/// Longest time for a document, with its redirects.
+const DOCUMENT_TIME: Duration = Duration::from_secs(5);
+/// Longest time for a request that changes something at the server. It is shorter than a lease.
+pub(crate) const POST_TIME: Duration = Duration::from_secs(10);
+/// Longest answer, in bytes.
+const BODY_MAX: usize = 256 * 1024;
+/// Number of redirects of a GET that are followed.
+const REDIRECTS_MAX: usize = 5;
+/// Number of clients whose connections stay open.
+const CLIENTS_MAX: usize = 64;
+const AGENT: &str = concat!("narthex/", env!("CARGO_PKG_VERSION"));
+
+/// The clients of authorization servers.
+#[derive(Debug)]
+pub(crate) struct Fetcher {
+    settings: ClientSettings,
+    clients: Mutex<HashMap<Endpoint, HttpClient>>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Endpoint {
+    origin: String,
+    is_anywhere: bool,
+}
+
+/// The outcome of a request.
+pub(crate) enum Fetched {
+    Answer {
+        status: u16,
+        body: Bytes,
+        retry_after: Option<Duration>,
+    },
+    /// There is no answer, or none that may be used.
+    Missing,
+}
+
+impl Fetched {
+    /// The outcome as the values of OAuth read it.
+    pub(crate) fn reply(&self) -> Reply<'_> {
+        match self {
+            Self::Answer { status, body, retry_after } => {
+                Reply::Answer { status: *status, body, retry_after: *retry_after }
+            }
+            Self::Missing => Reply::Missing,
+        }
+    }
+}
+
+impl Fetcher {
+    pub(crate) fn new(options: &SignInOptions) -> Self {
+        let settings = ClientSettings {
+            connect_timeout: DOCUMENT_TIME,
+            max_idle: 2,
+            max_connections: 32,
+            proxies: Arc::clone(&options.proxies),
+            extra_roots: options.extra_roots.clone(),
+            returns_redirects: true,
+            ..ClientSettings::default()
+        };
+        Self { settings, clients: Mutex::default() }
+    }
+
+    /// Reads a document. Redirects are followed, each only to an address that the guard allows.
+    pub(crate) async fn get(&self, guard: &Guard, url: &Url) -> Fetched {
+        let got = timeout(DOCUMENT_TIME, self.follow(guard, url)).await;
+        got.ok().flatten().unwrap_or(Fetched::Missing)
+    }
+
+    /// Sends a form. A redirect is an answer like others, and is not followed.
+    pub(crate) async fn post_form(&self, guard: &Guard, request: &FormRequest) -> Fetched {
+        let mut headers = HeaderMap::new();
+        let form = HeaderValue::from_static("application/x-www-form-urlencoded");
+        headers.insert(header::CONTENT_TYPE, form);
+        if let Some(authorization) = &request.authorization {
+            let Ok(mut value) = HeaderValue::from_str(authorization.expose()) else {
+                return Fetched::Missing;
+            };
+            value.set_sensitive(true);
+            headers.insert(header::AUTHORIZATION, value);
+        }
+        let body = request.form.expose().as_bytes().to_vec();
+        self.post(guard, &request.url, headers, body).await
+    }
+
+    /// Sends a document. A redirect is an answer like others, and is not followed.
+    pub(crate) async fn post_json(&self, guard: &Guard, request: &JsonRequest) -> Fetched {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        let body = request.body.to_string().into_bytes();
+        self.post(guard, &request.url, headers, body).await
+    }
+
+    async fn post(&self, guard: &Guard, url: &Url, headers: HeaderMap, body: Vec<u8>) -> Fetched {
+        let sent = async {
+            let mut request = request(Method::POST, url, body)?;
+            request.headers_mut().extend(headers);
+            let response = self.send(guard, url, request).await?;
+            answer(response).await
+        };
+        timeout(POST_TIME, sent).await.ok().flatten().unwrap_or(Fetched::Missing)
+    }
+
+    async fn follow(&self, guard: &Guard, url: &Url) -> Option<Fetched> {
+        let mut url = url.clone();
+        for _ in 0..=REDIRECTS_MAX {
+            let request = request(Method::GET, &url, Vec::new())?;
+            let response = self.send(guard, &url, request).await?;
+            let Some(next) = redirect(&url, &response) else { return answer(response).await };
+            url = next;
+        }
+        None
+    }
+
+    async fn send(
+        &self,
+        guard: &Guard,
+        url: &Url,
+        request: Request<Payload>,
+    ) -> Option<HttpResponse> {
+        let client = self.client(url, guard.allowed(url)?)?;
+        match client.send(request).await {
+            Ok(response) => Some(response),
+            Err(error) => {
+                let host = url.host_str().unwrap_or_default();
+                tracing::debug!(host, %error, "an authorization server cannot be reached");
+                None
+            }
+        }
+    }
+
+    /// The client of an origin.
+    fn client(&self, url: &Url, reach: AllowedAddresses) -> Option<HttpClient> {
+        let origin = url.origin().ascii_serialization();
+        let endpoint = Endpoint { origin, is_anywhere: reach == AllowedAddresses::Anywhere };
+        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(client) = clients.get(&endpoint) {
+            return Some(client.clone());
+        }
+        let settings = ClientSettings { reach, ..self.settings.clone() };
+        let client = HttpClient::new(url, settings).ok()?;
+        if clients.len() >= CLIENTS_MAX {
+            clients.clear();
+        }
+        clients.insert(endpoint, client.clone());
+        Some(client)
+    }
+}
+
+fn request(method: Method, url: &Url, body: Vec<u8>) -> Option<Request<Payload>> {
+    let body = if body.is_empty() { Payload::default() } else { Payload::from(body) };
+    let mut request = Request::new(body);
+    *request.method_mut() = method;
+    *request.uri_mut() = url[Position::BeforePath..Position::AfterQuery].parse().ok()?;
+    let headers = request.headers_mut();
+    headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
+    headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+    headers.insert(header::USER_AGENT, HeaderValue::from_static(AGENT));
+    Some(request)
+}
+
+/// The next address of an answer that redirects.
+fn redirect(url: &Url, response: &HttpResponse) -> Option<Url> {
+    let is_redirect = matches!(response.status.as_u16(), 301 | 302 | 303 | 307 | 308);
+    let location = response.headers.get(header::LOCATION).filter(|_| is_redirect)?;
+    let mut next = url.join(location.to_str().ok()?).ok()?;
+    next.set_fragment(None);
+    Some(next)
+}
+
+async fn answer(response: HttpResponse) -> Option<Fetched> {
+    let (status, retry_after) = (response.status.as_u16(), retry_after(&response.headers));
+    let body = response.body.collect(BODY_MAX).await.ok()?;
+    Some(Fetched::Answer { status, body, retry_after })
+}
+
+/// The value of `Retry-After`: seconds, or a date.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let text = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim();
+    let seconds = text.parse().ok().map(Duration::from_secs);
+    let date = || httpdate::parse_http_date(text).ok();
+    let until = |date: SystemTime| date.duration_since(SystemTime::now()).unwrap_or_default();
+    seconds.or_else(|| date().map(until))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn c25_seconds_and_dates_of_retry_after_are_read() {
+        let read = |text: &'static str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::RETRY_AFTER, HeaderValue::from_static(text));
+            retry_after(&headers)
+        };
+        assert_eq!(read("7"), Some(Duration::from_secs(7)));
+        assert_eq!(read("Thu, 01 Jan 1970 00:00:09 GMT"), Some(Duration::ZERO));
+        assert_eq!(read("soon"), None);
+        assert_eq!(retry_after(&HeaderMap::new()), None);
+    }
+
+    #[test]
+    fn requests_carry_the_path_and_query_alone() {
+        let url = Url::parse("https://as.example/a%20b?x=1#frag").unwrap();
+        let request = request(Method::GET, &url, Vec::new()).unwrap();
+        assert_eq!(request.uri().to_string(), "/a%20b?x=1");
+        assert_eq!(request.headers()[header::ACCEPT], "application/json");
+    }
+}

@@ -1,0 +1,195 @@
+//! The end of a sign-in by a person: from the browser's answer to stored tokens.
+
+use narthex_model::Secret;
+use narthex_oauth::{
+    client::{
+        Asked, AuthorizationError, Binding, Callback, Failure, Grant, Refusal, TokenEndpoint,
+        TokenGrant, Tokens, shown_url,
+    },
+    scopes::Scopes,
+};
+
+use crate::{
+    SignInError,
+    attempt_row::OpenedAttempt,
+    consent::Start,
+    entry::place,
+    grant_row::GrantValue,
+    guard::Guard,
+    holding::Parts,
+    state::OpenAttempt,
+    store::{ClientKey, GrantFacts, GrantKey, GrantRow},
+};
+
+/// A finished sign-in.
+#[derive(Debug, Clone)]
+pub struct Finished {
+    /// The key of the grant.
+    pub key: GrantKey,
+    /// The name of the server's row.
+    pub alias: String,
+    /// The facts of the grant.
+    pub facts: GrantFacts,
+}
+
+/// The result of a browser's answer.
+#[derive(Debug)]
+pub(crate) struct End {
+    /// The hash of the answer's state.
+    pub(crate) state_hash: String,
+    pub(crate) key: GrantKey,
+    pub(crate) alias: String,
+    pub(crate) outcome: Result<GrantRow, Failed>,
+}
+
+/// A failed sign-in.
+#[derive(Debug)]
+pub(crate) struct Failed {
+    pub(crate) error: SignInError,
+    /// The attempt that follows, if the same person should be sent on at once.
+    pub(crate) next: Option<Box<OpenAttempt>>,
+}
+
+impl Failed {
+    fn of(error: impl Into<SignInError>) -> Self {
+        Self { error: error.into(), next: None }
+    }
+}
+
+/// Finishes the attempt that an answer belongs to. `query` is the query of the redirect, `browser`
+/// the hash of the login session of the browser.
+///
+/// # Errors
+/// When the answer belongs to no open attempt.
+pub(crate) async fn finish(
+    parts: &Parts,
+    query: &str,
+    browser: Option<&str>,
+) -> Result<End, SignInError> {
+    let callback = Callback::read(query)?;
+    let none = || SignInError::NoAttempt {
+        server: callback.place().filter(|name| is_shown(name)).unwrap_or_else(|| "NAME".into()),
+    };
+    let state_hash = callback.state_hash().ok_or_else(none)?;
+    let row = parts.options.store.take_attempt(state_hash.clone()).await?;
+    let opened = row.and_then(|row| OpenedAttempt::from_stored(&row.value)).ok_or_else(none)?;
+    let outcome = match redeem(parts, &opened, &callback, browser) {
+        Ok(code) => exchange(parts, &opened, &code).await,
+        Err(error) if error.asks_for_other_scopes() => {
+            Err(ask_again(parts, &opened, error.into()).await)
+        }
+        Err(error) => Err(Failed::of(error)),
+    };
+    let OpenedAttempt { key, alias, .. } = opened;
+    Ok(End { state_hash, key, alias, outcome })
+}
+
+/// True for a name that can be part of a command.
+fn is_shown(name: &str) -> bool {
+    let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"-_".contains(&b);
+    !name.is_empty() && name.len() <= 64 && name.bytes().all(is_plain)
+}
+
+fn redeem(
+    parts: &Parts,
+    opened: &OpenedAttempt,
+    callback: &Callback,
+    browser: Option<&str>,
+) -> Result<Secret, AuthorizationError> {
+    let binding = opened.attempt.binding();
+    // An attempt that was started without a login may be finished in any browser.
+    let session = binding.session.as_ref().and(browser);
+    let binding = Binding { session: session.map(str::to_owned), ..binding.clone() };
+    opened.attempt.redeem(callback, &binding, parts.now()).cloned()
+}
+
+/// Exchanges the code for tokens, and stores them.
+async fn exchange(
+    parts: &Parts,
+    opened: &OpenedAttempt,
+    code: &Secret,
+) -> Result<GrantRow, Failed> {
+    let OpenedAttempt { attempt, key, alias, server, chosen, client } = opened;
+    let now = parts.now();
+    let endpoint = TokenEndpoint {
+        metadata: attempt.metadata(),
+        client: &client.identity,
+        resource: attempt.resource(),
+        now,
+    };
+    let request = endpoint.code(attempt, code);
+    let bad = |fault| Failed::of(SignInError::Request { server: alias.clone(), fault });
+    let request = request.map_err(bad)?;
+    let guard = Guard::of(server, chosen).await;
+    let fetched = parts.fetcher.post_form(&guard, &request).await;
+    let asked = Asked { grant: TokenGrant::Code, scopes: attempt.scopes(), now };
+    let tokens = match Tokens::read(&fetched.reply(), asked) {
+        Ok(tokens) => tokens,
+        Err(refusal) => return Err(refused(parts, opened, refusal).await),
+    };
+    let value = GrantValue {
+        grant: Grant {
+            issuer: attempt.metadata().issuer.clone(),
+            client_id: client.identity.id.clone(),
+            resource: attempt.resource().map(str::to_owned),
+            requested: attempt.scopes().clone(),
+            origin: TokenGrant::Code,
+            tokens,
+            generation: 0,
+            key: None,
+        },
+        server: place(server),
+        metadata: Some(attempt.metadata().clone()),
+        client: Some(client.clone()),
+    };
+    let facts = value.facts(Some(now));
+    let stored = parts.options.store.put_grant(key.clone(), value.to_stored(), facts).await;
+    stored.map_err(Failed::of)
+}
+
+/// The failure of a token request, with its consequences for the client.
+async fn refused(parts: &Parts, opened: &OpenedAttempt, refusal: Refusal) -> Failed {
+    let OpenedAttempt { attempt, key, alias, client, .. } = opened;
+    let is_scope = refusal.failure == Failure::ScopeRefused;
+    if refusal.failure.consequence(client.is_registered()).drops_client {
+        let key = ClientKey {
+            workspace: key.workspace.clone(),
+            issuer: attempt.metadata().issuer.clone(),
+            redirect_base: client.redirect_uri.clone(),
+        };
+        if let Err(fault) = parts.options.store.drop_client(key).await {
+            return Failed::of(fault);
+        }
+    }
+    let endpoint = attempt.metadata().token_endpoint.as_ref().map(shown_url).unwrap_or_default();
+    let error = SignInError::Token { server: alias.clone(), endpoint, refusal };
+    match is_scope && !attempt.scopes().is_empty() {
+        true => ask_again(parts, opened, error).await,
+        false => Failed::of(error),
+    }
+}
+
+/// Starts the same authorization with an empty set of scopes (Q19).
+async fn ask_again(parts: &Parts, opened: &OpenedAttempt, error: SignInError) -> Failed {
+    let OpenedAttempt { attempt, key, alias, server, chosen, client } = opened;
+    let start = Start {
+        key,
+        alias,
+        server,
+        chosen: chosen.clone(),
+        metadata: attempt.metadata(),
+        client: client.clone(),
+        resource: attempt.resource(),
+        scopes: &Scopes::default(),
+        session: attempt.binding().session.clone(),
+    };
+    match start.run(parts).await {
+        Ok(next) => {
+            tracing::warn!(server.name = %alias, %error, "the next sign-in asks for no scope");
+            let (requested, url) = (attempt.scopes().to_string(), Box::new(next.url.clone()));
+            let error = SignInError::OtherScopes { requested, url };
+            Failed { error, next: Some(Box::new(next)) }
+        }
+        Err(error) => Failed::of(error),
+    }
+}

@@ -1,0 +1,113 @@
+//! The addresses that requests of one server's sign-in may go to (C9, S9).
+
+use narthex_http_client::AllowedAddresses;
+use narthex_oauth::Reach;
+use tokio::net::lookup_host;
+use url::{Host, Url};
+
+/// The addresses that requests of one server's sign-in may go to: https to public hosts, and the
+/// host's own network only for servers that are there themselves.
+#[derive(Debug, Clone)]
+pub(crate) struct Guard {
+    reach: Reach,
+    /// True if the server itself is on loopback or in a private network.
+    is_private: bool,
+    /// Hosts that an operator chose for this server.
+    chosen: Vec<Host<String>>,
+}
+
+impl Guard {
+    /// The guard of a server. `chosen` are further addresses of an operator's choice.
+    pub(crate) async fn of(server: &Url, chosen: &[Url]) -> Self {
+        let hosts = chosen.iter().filter_map(|url| url.host().map(|host| host.to_owned()));
+        Self {
+            reach: Reach::of(server),
+            is_private: is_private(server).await,
+            chosen: hosts.collect(),
+        }
+    }
+
+    /// The rule for addresses that another party names.
+    pub(crate) fn reach(&self) -> Reach {
+        self.reach
+    }
+
+    /// The addresses to which a client for this address may connect; `None` if the address must not
+    /// be used at all.
+    pub(crate) fn allowed(&self, url: &Url) -> Option<AllowedAddresses> {
+        let host = url.host()?.to_owned();
+        let is_chosen = self.chosen.contains(&host);
+        // An operator may choose an authorization server on loopback for any server.
+        let is_usable =
+            self.reach.check(url).is_ok() || (is_chosen && Reach::of(url).check(url).is_ok());
+        is_usable.then_some(match self.is_private || is_chosen {
+            true => AllowedAddresses::Anywhere,
+            false => AllowedAddresses::Public,
+        })
+    }
+}
+
+/// True if a server is on loopback or in a private network. A name must lead there alone.
+async fn is_private(server: &Url) -> bool {
+    let is_private = |ip| !AllowedAddresses::Public.permits(ip);
+    match server.host() {
+        Some(Host::Ipv4(ip)) => is_private(ip.into()),
+        Some(Host::Ipv6(ip)) => is_private(ip.into()),
+        Some(Host::Domain("localhost")) => true,
+        Some(Host::Domain(name)) => {
+            let port = server.port_or_known_default().unwrap_or(443);
+            match lookup_host((name, port)).await {
+                Ok(found) => {
+                    let found: Vec<_> = found.collect();
+                    !found.is_empty() && found.iter().all(|address| is_private(address.ip()))
+                }
+                Err(_unknown) => false,
+            }
+        }
+        None => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn url(text: &str) -> Url {
+        Url::parse(text).unwrap()
+    }
+
+    async fn guard(server: &str, chosen: &[&str]) -> Guard {
+        let chosen: Vec<_> = chosen.iter().map(|text| url(text)).collect();
+        Guard::of(&url(server), &chosen).await
+    }
+
+    #[tokio::test]
+    async fn c9_a_public_server_leads_to_public_hosts_only() {
+        let guard = guard("https://1.1.1.1/mcp", &[]).await;
+        assert_eq!(guard.allowed(&url("https://as.example/x")), Some(AllowedAddresses::Public));
+        // The address is checked when it is dialled.
+        assert_eq!(guard.allowed(&url("https://10.0.0.1/x")), Some(AllowedAddresses::Public));
+        for never in ["http://as.example/x", "http://127.0.0.1/x", "file:///etc/passwd"] {
+            assert_eq!(guard.allowed(&url(never)), None, "{never}");
+        }
+    }
+
+    #[tokio::test]
+    async fn c9_a_server_on_loopback_or_in_a_private_network_leads_there() {
+        let local = guard("http://127.0.0.1:1/mcp", &[]).await;
+        let anywhere = Some(AllowedAddresses::Anywhere);
+        assert_eq!(local.allowed(&url("http://localhost:2/x")), anywhere);
+        assert_eq!(local.allowed(&url("http://as.example/x")), None);
+        let private = guard("https://10.1.2.3/mcp", &[]).await;
+        assert_eq!(private.allowed(&url("https://10.1.2.4/x")), anywhere);
+        assert_eq!(private.allowed(&url("http://127.0.0.1/x")), None);
+    }
+
+    #[tokio::test]
+    async fn c9_a_host_of_the_settings_may_be_private() {
+        let guard = guard("https://1.1.1.1/mcp", &["https://10.0.0.1/realm"]).await;
+        let anywhere = Some(AllowedAddresses::Anywhere);
+        assert_eq!(guard.allowed(&url("https://10.0.0.1/token")), anywhere);
+        assert_eq!(guard.allowed(&url("https://10.0.0.2/x")), Some(AllowedAddresses::Public));
+    }
+}

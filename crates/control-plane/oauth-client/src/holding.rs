@@ -1,0 +1,349 @@
+//! The credential of one server for one holder: its settings, its state, and its one running task.
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    pin::Pin,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use arc_swap::ArcSwap;
+use narthex_model::ErrorKind;
+use narthex_oauth::{
+    client::{StepUp, backoff},
+    scopes::Scopes,
+};
+use narthex_upstream::CredentialFault;
+use tokio::sync::{broadcast, watch};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    SignInError, SignInOptions,
+    entry::{Entry, Mode},
+    fetch::Fetcher,
+    grant_row::Held,
+    guard::Guard,
+    state::{Kind, State, Trouble},
+    store::{GrantKey, GrantRow},
+};
+
+/// Seconds before a failure is tried again that another try does not mend.
+const FAULT_LASTS: u64 = 60;
+/// The longest delay that a server may ask for, in seconds.
+const DELAY_MAX: u64 = 300;
+/// Number of operations whose step-ups are counted.
+const OPERATIONS_MAX: usize = 256;
+
+/// The parts that all credentials of one process share.
+#[derive(Debug)]
+pub(crate) struct Parts {
+    pub(crate) options: SignInOptions,
+    pub(crate) fetcher: Fetcher,
+    pub(crate) changes: broadcast::Sender<GrantKey>,
+    /// The signal that ends waiting tasks.
+    pub(crate) stop: CancellationToken,
+}
+
+impl Parts {
+    /// The time, in seconds since 1970.
+    pub(crate) fn now(&self) -> u64 {
+        self.options.clock.now()
+    }
+
+    /// Tells subscribers that a grant was given or dropped.
+    pub(crate) fn changed(&self, key: &GrantKey) {
+        // Without subscribers the message goes nowhere.
+        drop(self.changes.send(key.clone()));
+    }
+}
+
+/// The result of a task.
+pub(crate) type Outcome = Result<(), SignInError>;
+/// A task of a credential.
+pub(crate) type Task = Pin<Box<dyn Future<Output = Outcome> + Send>>;
+
+/// The kind of a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WorkKind {
+    Load,
+    Renew,
+    Request,
+    Consent,
+}
+
+#[derive(Debug)]
+struct Work {
+    kind: WorkKind,
+    outcome: watch::Receiver<Option<Outcome>>,
+}
+
+/// A task that runs, for those who wait for it.
+#[derive(Debug)]
+pub(crate) struct Started {
+    outcome: watch::Receiver<Option<Outcome>>,
+    /// True if it is of the wanted kind.
+    pub(crate) is_same: bool,
+    /// True if the caller has started it.
+    pub(crate) is_own: bool,
+}
+
+impl Started {
+    /// Waits for the end. A caller that stops waiting stops nothing.
+    pub(crate) async fn wait(mut self) -> Outcome {
+        match self.outcome.wait_for(Option::is_some).await {
+            Ok(outcome) => outcome.clone().unwrap_or(Ok(())),
+            Err(_ended) => Err(SignInError::Stopped),
+        }
+    }
+}
+
+/// The credential of one server for one holder.
+pub(crate) struct Holding {
+    pub(crate) parts: Arc<Parts>,
+    pub(crate) key: GrantKey,
+    entry: ArcSwap<Entry>,
+    state: ArcSwap<State>,
+    work: Mutex<Option<Work>>,
+    step_ups: Mutex<BTreeMap<String, StepUp>>,
+    has_keep_alive: AtomicBool,
+}
+
+/// Shows the key alone.
+impl fmt::Debug for Holding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Holding").field("key", &self.key).finish_non_exhaustive()
+    }
+}
+
+impl Holding {
+    pub(crate) fn new(parts: Arc<Parts>, key: GrantKey, entry: Entry) -> Self {
+        Self {
+            parts,
+            key,
+            entry: ArcSwap::from_pointee(entry),
+            state: ArcSwap::default(),
+            work: Mutex::default(),
+            step_ups: Mutex::default(),
+            has_keep_alive: AtomicBool::new(false),
+        }
+    }
+
+    pub(crate) fn now(&self) -> u64 {
+        self.parts.now()
+    }
+
+    pub(crate) fn entry(&self) -> Arc<Entry> {
+        self.entry.load_full()
+    }
+
+    pub(crate) fn state(&self) -> Arc<State> {
+        self.state.load_full()
+    }
+
+    /// Reads the state without counting a reference, for each request.
+    pub(crate) fn with_state<T>(&self, read: impl FnOnce(&State) -> T) -> T {
+        read(&self.state.load())
+    }
+
+    /// Changes the state. The change may be repeated.
+    pub(crate) fn update(&self, change: impl Fn(&mut State)) {
+        drop(self.state.rcu(|state| {
+            let mut next = State::clone(state);
+            change(&mut next);
+            next
+        }));
+    }
+
+    /// Takes over changed settings. The grant stays if it is still one of this server.
+    pub(crate) fn set_entry(&self, entry: Entry) {
+        self.entry.store(Arc::new(entry));
+        self.update(|state| {
+            state.read_at = None;
+            state.held = None;
+            state.refused = None;
+            state.attempt = None;
+            state.trouble = None;
+            state.unsaved = None;
+        });
+    }
+
+    /// The property that decides about requests.
+    pub(crate) fn kind(&self) -> Kind {
+        match &self.entry.load().mode {
+            Mode::Person(_) => Kind::Person,
+            Mode::Faulty(_) => Kind::Faulty,
+            Mode::Machine(machine) if machine.token_url.is_some() => Kind::EagerMachine,
+            Mode::Machine(_) => Kind::LazyMachine,
+        }
+    }
+
+    pub(crate) async fn guard(&self, entry: &Entry) -> Guard {
+        Guard::of(&entry.url, &entry.chosen()).await
+    }
+
+    /// Starts a task on the shared runtime, or gives the one that runs.
+    pub(crate) fn start(&self, kind: WorkKind, task: Task) -> Started {
+        let mut slot = self.work.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(running) = &*slot
+            && is_running(&running.outcome)
+        {
+            let outcome = running.outcome.clone();
+            return Started { outcome, is_same: running.kind == kind, is_own: false };
+        }
+        let (sender, outcome) = watch::channel(None);
+        *slot = Some(Work { kind, outcome: outcome.clone() });
+        drop(slot);
+        let options = &self.parts.options;
+        let task = async move {
+            let result = task.await;
+            sender.send_replace(Some(result));
+        };
+        drop(options.tasks.spawn_on(task, &options.runtime));
+        Started { outcome, is_same: true, is_own: true }
+    }
+
+    /// Waits for the end of the running task, if there is one.
+    pub(crate) async fn rest(&self) {
+        let running = {
+            let slot = self.work.lock().unwrap_or_else(PoisonError::into_inner);
+            slot.as_ref().map(|work| work.outcome.clone())
+        };
+        if let Some(outcome) = running {
+            drop(Started { outcome, is_same: true, is_own: false }.wait().await);
+        }
+    }
+
+    /// Counts a consent to more scopes for an operation; the scopes to ask for, or `None` after too
+    /// many (C22).
+    pub(crate) fn step_up(
+        &self,
+        operation: &str,
+        requested: &Scopes,
+        challenged: &Scopes,
+    ) -> Option<Scopes> {
+        let mut step_ups = self.step_ups.lock().unwrap_or_else(PoisonError::into_inner);
+        if step_ups.len() >= OPERATIONS_MAX && !step_ups.contains_key(operation) {
+            step_ups.clear();
+        }
+        step_ups.entry(operation.to_owned()).or_default().next(requested, challenged)
+    }
+
+    /// Forgets the counted consents, as an operator starts a sign-in.
+    pub(crate) fn clear_step_ups(&self) {
+        self.step_ups.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    /// True the first time.
+    pub(crate) fn begins_keep_alive(&self) -> bool {
+        !self.has_keep_alive.swap(true, Ordering::Relaxed)
+    }
+
+    /// Takes over a row of the store as the grant. Tells subscribers if the server had no usable
+    /// grant before.
+    ///
+    /// # Errors
+    /// When the row cannot be read.
+    pub(crate) fn adopt(&self, row: &GrantRow) -> Result<(), SignInError> {
+        let held = Arc::new(Held::of(row, &self.entry.load().alias)?);
+        let now = self.now();
+        let was_usable = self.with_state(|state| state.usable(now).is_some());
+        self.update(|state| {
+            state.facts = held.facts.clone();
+            state.held = Some(Arc::clone(&held));
+            state.refused = None;
+            state.trouble = None;
+            state.unsaved = None;
+            if !was_usable {
+                state.attempt = None;
+            }
+        });
+        if !was_usable {
+            self.parts.changed(&self.key);
+        }
+        Ok(())
+    }
+
+    /// Takes over a row that a person's consent has given: no attempt is open any more. Tells the
+    /// owner and subscribers.
+    ///
+    /// # Errors
+    /// When the row cannot be read.
+    pub(crate) fn given(&self, row: &GrantRow) -> Result<(), SignInError> {
+        let now = self.now();
+        let was_usable = self.with_state(|state| state.usable(now).is_some());
+        self.adopt(row)?;
+        self.update(|state| {
+            state.attempt = None;
+            state.read_at = Some(now);
+        });
+        self.parts.options.hooks.on_tokens_changed(&self.key, Some(&row.facts));
+        if was_usable {
+            // Links may need the further scopes.
+            self.parts.changed(&self.key);
+        }
+        Ok(())
+    }
+
+    /// Forgets the grant, whose row is gone. Tells the owner and subscribers.
+    pub(crate) fn forget(&self) {
+        let had = self.with_state(|state| state.held.is_some());
+        self.update(|state| {
+            state.held = None;
+            state.refused = None;
+            state.unsaved = None;
+            state.facts.expires_at = None;
+            state.facts.can_renew = false;
+        });
+        if had {
+            self.parts.options.hooks.on_tokens_changed(&self.key, None);
+            self.parts.changed(&self.key);
+        }
+    }
+
+    /// Notes a failure, and the time of the next try. The first failure in a row allows another try
+    /// at once (E98).
+    pub(crate) fn note_trouble(&self, error: &SignInError, fault: &CredentialFault) {
+        let now = self.now();
+        let is_passing = matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::Timeout);
+        let asked = error.retry_after().map_or(0, |delay| delay.as_secs().min(DELAY_MAX));
+        self.update(|state| {
+            let failures = state.failures().saturating_add(1);
+            let own = match failures {
+                1 => Duration::ZERO,
+                more => backoff(more - 1),
+            };
+            let delay = if is_passing { own.as_secs().max(asked) } else { FAULT_LASTS };
+            let until = now.saturating_add(delay);
+            state.trouble = Some(Trouble { fault: fault.clone(), until, failures });
+        });
+    }
+}
+
+/// True if a task has not ended.
+fn is_running(outcome: &watch::Receiver<Option<Outcome>>) -> bool {
+    let is_open = outcome.has_changed().is_ok();
+    is_open && outcome.borrow().is_none()
+}
+
+/// The reason for which requests cannot be sent.
+pub(crate) fn fault_of(error: &SignInError) -> CredentialFault {
+    let why = error.to_string();
+    match error.kind() {
+        ErrorKind::Invalid | ErrorKind::Bug | ErrorKind::NotFound => {
+            CredentialFault::Unusable { why }
+        }
+        ErrorKind::Unauthenticated | ErrorKind::Denied => {
+            CredentialFault::NeedsConsent { why, address: None, scopes: Vec::new() }
+        }
+        ErrorKind::Conflict
+        | ErrorKind::Exhausted
+        | ErrorKind::Unavailable
+        | ErrorKind::Timeout => {
+            CredentialFault::Unavailable { why, retry_after: error.retry_after() }
+        }
+    }
+}

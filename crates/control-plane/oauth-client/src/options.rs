@@ -1,0 +1,99 @@
+//! Settings of the sign-ins of one process, and the ports of its owner.
+
+use std::{fmt, sync::Arc, time::SystemTime};
+
+use narthex_http_client::Proxies;
+use rustls::pki_types::CertificateDer;
+use tokio::runtime::Handle;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use url::Url;
+
+use crate::store::{ClientKey, GrantFacts, GrantKey, TokenStore};
+
+/// Settings of the sign-ins of one process.
+#[derive(Debug, Clone)]
+pub struct SignInOptions {
+    /// The store, which several processes may share.
+    pub store: Arc<dyn TokenStore>,
+    /// The clock.
+    pub clock: Arc<dyn Clock>,
+    /// The proxies for requests to authorization servers.
+    pub proxies: Arc<Proxies>,
+    /// Certificates to trust besides the machine's.
+    pub extra_roots: Vec<CertificateDer<'static>>,
+    /// The bases of redirect URIs.
+    pub redirect_base: RedirectBases,
+    /// The address of narthex's client id metadata document, if it has a public one.
+    pub client_metadata_url: Option<Url>,
+    /// The name that people see when they consent.
+    pub client_name: String,
+    /// The workspace of servers that belong to no human.
+    pub workspace: String,
+    /// All tasks of the sign-ins.
+    pub tasks: TaskTracker,
+    /// The signal that ends waiting tasks.
+    pub shutdown: CancellationToken,
+    /// The id of this process, for leases. No two processes have the same.
+    pub owner: String,
+    /// The owner's hooks.
+    pub hooks: Arc<dyn SignInHooks>,
+    /// The runtime of all tasks.
+    pub runtime: Handle,
+}
+
+/// The bases of redirect URIs. They must be stable, as clients are registered with them (E29).
+#[derive(Debug, Clone)]
+pub struct RedirectBases {
+    /// The base on loopback, such as `http://127.0.0.1:4711`.
+    pub loopback: Url,
+    /// The public base, which is preferred.
+    pub public: Option<Url>,
+}
+
+impl RedirectBases {
+    /// The bases, the preferred one first.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Url> {
+        self.public.iter().chain([&self.loopback])
+    }
+}
+
+/// Calls to the owner of the sign-ins. They must not block.
+pub trait SignInHooks: Send + Sync + fmt::Debug {
+    /// A person may sign in to this server at this address (E28).
+    fn open_authorize_url(&self, server: &str, url: &Url) {
+        let _unused = (server, url);
+    }
+
+    /// The tokens of a grant were given, renewed or dropped (E27). `None`: there are none now.
+    fn on_tokens_changed(&self, key: &GrantKey, facts: Option<&GrantFacts>) {
+        let _unused = (key, facts);
+    }
+
+    /// Narthex was registered as a client (E27).
+    fn on_client_registered(&self, key: &ClientKey) {
+        let _unused = key;
+    }
+}
+
+/// Hooks that do nothing.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoHooks;
+
+impl SignInHooks for NoHooks {}
+
+/// A clock.
+pub trait Clock: Send + Sync + fmt::Debug {
+    /// The time, in seconds since 1970.
+    fn now(&self) -> u64;
+}
+
+/// The clock of the machine.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    fn now(&self) -> u64 {
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        since.unwrap_or_default().as_secs()
+    }
+}

@@ -1,0 +1,370 @@
+//! Renewal of tokens: one process at a time, stored before they are used (C23).
+
+use std::{sync::Arc, time::Duration};
+
+use narthex_oauth::{
+    client::{
+        Asked, ClientIdentity, Failure, Flow, Found, Freshness, Grant, Refusal, TokenEndpoint,
+        TokenGrant, Tokens, shown_url,
+    },
+    metadata::ServerMetadata,
+    scopes::Scopes,
+};
+use tokio::time::{Instant, sleep};
+use url::Url;
+
+use crate::{
+    SignInError,
+    client_choice::keys_of,
+    consent::{self, Consent},
+    discover::Search,
+    entry::{Entry, Person},
+    fetch::POST_TIME,
+    grant_row::{Client, ClientKind, GrantValue, Held},
+    guard::Guard,
+    holding::Holding,
+    loading::take_over,
+    state::Unsaved,
+    store::{GrantFacts, GrantRow, LeaseOutcome},
+};
+
+/// Life of a lease, in milliseconds: longer than the request that it is for.
+const LEASE_MS: u64 = 30_000;
+const _: () = assert!(POST_TIME.as_millis() * 2 < LEASE_MS as u128);
+/// Longest wait for a process that has the lease.
+const LEASE_WAIT: Duration = Duration::from_secs(45);
+/// Bounds of the pause before the row is read again, in milliseconds.
+const PAUSE_MS: (u64, u64) = (10, 250);
+/// Pauses before a store that failed is asked again.
+const STORE_PAUSES: [Duration; 2] = [Duration::from_millis(100), Duration::from_millis(500)];
+
+/// A renewal under way.
+struct Renewal<'a> {
+    holding: &'a Holding,
+    entry: &'a Entry,
+    person: &'a Person,
+    guard: &'a Guard,
+    held: &'a Held,
+}
+
+/// The parts of the request.
+struct Plan {
+    issuer: String,
+    metadata: ServerMetadata,
+    client: Client,
+    resource: Option<String>,
+}
+
+/// The right to renew.
+enum Right {
+    Mine,
+    /// Another process has renewed or dropped the grant; the memory has its result.
+    NotNeeded,
+}
+
+/// Renews the tokens of a grant, or takes over the result of another process. If the grant has
+/// ended, an address for a new sign-in is opened.
+///
+/// # Errors
+/// When the tokens cannot be renewed now.
+pub(crate) async fn renew(holding: &Holding) -> Result<(), SignInError> {
+    let Some(held) = holding.state().held.clone() else { return Ok(()) };
+    if is_fresh(holding) {
+        return Ok(());
+    }
+    if let Some(unsaved) = holding.state().unsaved.clone() {
+        return save(holding, unsaved).await;
+    }
+    let entry = holding.entry();
+    let person = entry.person()?;
+    let store = &holding.parts.options.store;
+    match store.grant(holding.key.clone()).await? {
+        Some(row) if row.generation == held.generation => {}
+        Some(row) => return take_over(holding, &row),
+        None => {
+            holding.forget();
+            return Ok(());
+        }
+    }
+    let guard = holding.guard(&entry).await;
+    let renewal = Renewal { holding, entry: &entry, person, guard: &guard, held: &held };
+    let Some(plan) = renewal.plan().await? else { return Ok(()) };
+    match renewal.right().await? {
+        Right::Mine => renewal.exchange(plan).await,
+        Right::NotNeeded => Ok(()),
+    }
+}
+
+/// True if the token needs no renewal: another task has ended since the caller decided.
+pub(crate) fn is_fresh(holding: &Holding) -> bool {
+    let now = holding.now();
+    holding.with_state(|state| {
+        let held = state.usable(now);
+        held.is_some_and(|held| held.value.grant.freshness(now) == Freshness::Fresh)
+    })
+}
+
+impl Renewal<'_> {
+    fn grant(&self) -> &Grant {
+        &self.held.value.grant
+    }
+
+    /// The parts of the request. `None`: the server has moved to another authorization server, and
+    /// a sign-in there was opened (C21).
+    async fn plan(&self) -> Result<Option<Plan>, SignInError> {
+        let Self { holding, person, held, .. } = self;
+        let GrantValue { grant, metadata, client, server: _ } = &held.value;
+        let found = self.found().await?;
+        let Some(metadata) = found.as_ref().map(|found| &found.metadata).or(metadata.as_ref())
+        else {
+            return Err(self.refusal(Refusal::of_code("temporarily_unavailable", None)));
+        };
+        let kind = client.as_ref().map_or(ClientKind::Preregistered, |client| client.kind);
+        if let Some(found) = &found
+            && !grant.issuer.is_empty()
+            && found.issuer != grant.issuer
+        {
+            consent::leave_issuer(holding, found, kind).await?;
+            self.ask().await?;
+            return Ok(None);
+        }
+        let listed = metadata.token_endpoint_auth_methods_supported.as_deref();
+        let own = || {
+            let ClientIdentity { id, secret, .. } = person.settings.client.clone()?;
+            let identity = ClientIdentity::new(id, secret, listed);
+            Some(Client { identity, kind, redirect_uri: String::new() })
+        };
+        let client = match kind {
+            ClientKind::Preregistered => own(),
+            ClientKind::Document | ClientKind::Registered => client.clone(),
+        };
+        let Some(client) = client else {
+            self.ask().await?;
+            return Ok(None);
+        };
+        let resource = match (&found, grant.issuer.is_empty()) {
+            (Some(found), true) => found.resource.clone(),
+            (Some(_) | None, _) => grant.resource.clone(),
+        };
+        let (issuer, metadata) = (metadata.issuer.clone(), metadata.clone());
+        Ok(Some(Plan { issuer, metadata, client, resource }))
+    }
+
+    /// The authorization server that the server names now. It is asked after a failure or a
+    /// refusal, and if it is not known yet (C10).
+    async fn found(&self) -> Result<Option<Found>, SignInError> {
+        let Self { holding, entry, person, guard, held } = self;
+        let state = holding.state();
+        let is_known = held.value.metadata.is_some();
+        let is_doubtful = state.refused == Some(held.generation) || state.failures() > 0;
+        if is_known && !is_doubtful {
+            return Ok(None);
+        }
+        let (server, settings) = (&entry.url, &person.settings);
+        let search = Search { server, challenge: None, flow: Flow::Browser, settings };
+        match search.run(&holding.parts.fetcher, guard).await {
+            Ok(found) => Ok(Some(found)),
+            // The places of the last sign-in serve on.
+            Err(_error) if is_known => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Waits for the right to renew, which one process has at a time.
+    async fn right(&self) -> Result<Right, SignInError> {
+        let Self { holding, entry, held, .. } = self;
+        let options = &holding.parts.options;
+        let until = Instant::now() + LEASE_WAIT;
+        loop {
+            let key = holding.key.clone();
+            let leased = options.store.lease(key.clone(), options.owner.clone(), LEASE_MS).await?;
+            match leased {
+                LeaseOutcome::Absent => {
+                    holding.forget();
+                    return Ok(Right::NotNeeded);
+                }
+                LeaseOutcome::Taken(row) if row.generation == held.generation => {
+                    return Ok(Right::Mine);
+                }
+                LeaseOutcome::Taken(row) => {
+                    // Another process has renewed. With its own facts, this ends the lease alone.
+                    let (generation, facts) = (row.generation, row.facts.clone());
+                    options.store.note_failure(key, generation, facts).await?;
+                    take_over(holding, &row)?;
+                    return Ok(Right::NotNeeded);
+                }
+                LeaseOutcome::Held { wait_ms } => {
+                    if Instant::now() >= until {
+                        return Err(SignInError::Busy { server: entry.alias.clone() });
+                    }
+                    let (least, most) = PAUSE_MS;
+                    let pause = sleep(Duration::from_millis(wait_ms.clamp(least, most)));
+                    tokio::select! {
+                        () = pause => {}
+                        () = holding.parts.stop.cancelled() => return Err(SignInError::Stopped),
+                    }
+                    let row = options.store.grant(key).await?;
+                    if let Some(row) = row.filter(|row| row.generation != held.generation) {
+                        take_over(holding, &row)?;
+                        return Ok(Right::NotNeeded);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Sends the refresh token, and stores the answer.
+    async fn exchange(&self, plan: Plan) -> Result<(), SignInError> {
+        let (parts, grant) = (&self.holding.parts, self.grant());
+        let Some(token) = &grant.tokens.refresh_token else { return self.ask().await };
+        let now = parts.now();
+        let endpoint = TokenEndpoint {
+            metadata: &plan.metadata,
+            client: &plan.client.identity,
+            resource: plan.resource.as_deref(),
+            now,
+        };
+        let scopes = self.sends_scopes(&plan.issuer).then_some(&grant.tokens.scopes);
+        let fault = |fault| SignInError::Request { server: self.entry.alias.clone(), fault };
+        let request = endpoint.refresh(token, scopes).map_err(fault)?;
+        let fetched = parts.fetcher.post_form(self.guard, &request).await;
+        let asked = Asked { grant: TokenGrant::Refresh, scopes: &grant.tokens.scopes, now };
+        match Tokens::read(&fetched.reply(), asked) {
+            Ok(tokens) => {
+                let Plan { issuer, metadata, client, resource } = plan;
+                let renewed = Grant { issuer, resource, ..grant.renewed(tokens) };
+                let value = GrantValue {
+                    grant: renewed,
+                    server: self.held.value.server.clone(),
+                    metadata: Some(metadata),
+                    client: Some(client),
+                };
+                let facts = value.facts(Some(now));
+                let generation = self.held.generation;
+                save(self.holding, Arc::new(Unsaved { generation, value, facts })).await
+            }
+            Err(refusal) => self.fail(plan, refusal).await,
+        }
+    }
+
+    /// True if the authorization server needs `scope` in refresh requests (Q13).
+    fn sends_scopes(&self, issuer: &str) -> bool {
+        let issuer = Url::parse(issuer).ok();
+        let settings = self.person.settings.with_preset(issuer.iter().chain([&self.entry.url]));
+        settings.refresh_scope == Some(true)
+    }
+
+    /// Carries out the consequences of a refused renewal (C25).
+    async fn fail(&self, plan: Plan, refusal: Refusal) -> Result<(), SignInError> {
+        let (holding, held) = (self.holding, self.held);
+        let store = &holding.parts.options.store;
+        tracing::warn!(
+            server.name = %self.entry.alias,
+            %refusal,
+            "the tokens of a server cannot be renewed"
+        );
+        let consequence = refusal.failure.consequence(plan.client.is_registered());
+        if !consequence.drops_tokens {
+            self.note(&refusal).await;
+            return match refusal.failure {
+                Failure::ScopeRefused => self.ask().await,
+                _ => Err(self.refusal(refusal)),
+            };
+        }
+        // A process that lost its lease may have used the same token.
+        let row = store.grant(holding.key.clone()).await?;
+        if let Some(row) = row.filter(|row| row.generation != held.generation) {
+            return take_over(holding, &row);
+        }
+        if consequence.drops_client {
+            for key in keys_of(holding, self.person, &plan.issuer) {
+                store.drop_client(key).await?;
+            }
+        }
+        store.drop_grant(holding.key.clone(), Some(held.generation)).await?;
+        holding.forget();
+        let (failed_at, failure) = (Some(holding.now()), Some(refusal.to_string()));
+        holding.update(|state| {
+            // It may be one of a client that is unknown now.
+            state.attempt = None;
+            state.facts.failed_at = failed_at;
+            state.facts.failure.clone_from(&failure);
+        });
+        self.ask().await
+    }
+
+    /// Stores the facts of a failure, which ends the lease.
+    async fn note(&self, refusal: &Refusal) {
+        let (holding, held) = (self.holding, self.held);
+        let facts = failed(&held.facts, holding.now(), refusal);
+        holding.update(|state| state.facts = facts.clone());
+        let (key, generation) = (holding.key.clone(), held.generation);
+        if let Err(error) = holding.parts.options.store.note_failure(key, generation, facts).await {
+            tracing::warn!(server.name = %self.entry.alias, %error, "a failure is not stored");
+        }
+    }
+
+    /// Opens an address at which a person signs in, for the scopes of the grant.
+    async fn ask(&self) -> Result<(), SignInError> {
+        let further: Scopes = self.grant().requested.clone();
+        consent::open(self.holding, Consent { further, ..Consent::default() }).await
+    }
+
+    fn refusal(&self, refusal: Refusal) -> SignInError {
+        let metadata = self.held.value.metadata.as_ref();
+        let endpoint = metadata.and_then(|metadata| metadata.token_endpoint.as_ref());
+        let endpoint = endpoint.map(shown_url).unwrap_or_default();
+        SignInError::Token { server: self.entry.alias.clone(), endpoint, refusal }
+    }
+}
+
+/// The facts of a grant after a failure.
+pub(crate) fn failed(facts: &GrantFacts, now: u64, refusal: &Refusal) -> GrantFacts {
+    GrantFacts { failed_at: Some(now), failure: Some(refusal.to_string()), ..facts.clone() }
+}
+
+/// Stores renewed tokens, and uses them only then. A result that the store does not take stays in
+/// memory until the next try, as its refresh token is the only one that still counts.
+async fn save(holding: &Holding, unsaved: Arc<Unsaved>) -> Result<(), SignInError> {
+    let written = written(holding, &unsaved).await;
+    let row = match written {
+        Ok(row) => row,
+        Err(error) => {
+            holding.update(|state| state.unsaved = Some(Arc::clone(&unsaved)));
+            return Err(error);
+        }
+    };
+    holding.update(|state| state.unsaved = None);
+    let options = &holding.parts.options;
+    match row {
+        Some(row) => {
+            holding.adopt(&row)?;
+            options.hooks.on_tokens_changed(&holding.key, Some(&row.facts));
+            Ok(())
+        }
+        // Another has written since, such as a sign-in.
+        None => match options.store.grant(holding.key.clone()).await? {
+            Some(row) => take_over(holding, &row),
+            None => {
+                holding.forget();
+                Ok(())
+            }
+        },
+    }
+}
+
+/// The stored row; `None` if another has written since.
+async fn written(holding: &Holding, unsaved: &Unsaved) -> Result<Option<GrantRow>, SignInError> {
+    let store = &holding.parts.options.store;
+    let Unsaved { generation, value, facts } = unsaved;
+    let write =
+        || store.renew_grant(holding.key.clone(), *generation, value.to_stored(), facts.clone());
+    for pause in STORE_PAUSES {
+        match write().await {
+            Ok(row) => return Ok(row),
+            Err(error) => tracing::warn!(%error, "renewed tokens are not stored yet"),
+        }
+        sleep(pause).await;
+    }
+    Ok(write().await?)
+}
