@@ -142,8 +142,8 @@ impl Desk {
             ("code_challenge_method", "S256"),
             ("state", "s1"),
         ];
-        for (name, value) in more {
-            fields.retain(|(known, _)| known != name);
+        for &(name, value) in more {
+            fields.retain(|(known, _)| *known != name);
             if !value.is_empty() {
                 fields.push((name, value));
             }
