@@ -145,7 +145,8 @@ impl Control {
                     let reason = error.kind().as_str();
                     let error = ServerSignInError::Failed(error);
                     // An answer that belongs to no attempt is counted by the door.
-                    let name = server.filter(|_| !error.is_unproved());
+                    let has_failed = !error.is_unproved() && error.goes_on_at().is_none();
+                    let name = server.filter(|_| has_failed);
                     if let Some(name) = name {
                         let kind = kind::SERVER_SIGN_IN_FAILED;
                         let mut event = this.server_event(kind, &name, By::system());

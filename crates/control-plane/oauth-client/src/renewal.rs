@@ -79,7 +79,7 @@ pub(crate) async fn renew(holding: &Holding) -> Result<(), SignInError> {
     let person = entry.person()?;
     let store = &holding.parts.options.store;
     match store.grant(holding.key.clone()).await? {
-        Some(row) if row.generation == held.generation => {}
+        Some(row) if held.is_of(&row) => {}
         Some(row) => return take_over(holding, &row),
         None => {
             holding.forget();
@@ -183,7 +183,7 @@ impl Renewal<'_> {
                     holding.forget();
                     return Ok(Right::NotNeeded);
                 }
-                LeaseOutcome::Taken(row) if row.generation == held.generation => {
+                LeaseOutcome::Taken(row) if held.is_of(&row) => {
                     return Ok(Right::Mine);
                 }
                 LeaseOutcome::Taken(row) => {
@@ -204,7 +204,7 @@ impl Renewal<'_> {
                         () = holding.parts.stop.cancelled() => return Err(SignInError::Stopped),
                     }
                     let row = options.store.grant(key).await?;
-                    if let Some(row) = row.filter(|row| row.generation != held.generation) {
+                    if let Some(row) = row.filter(|row| !held.is_of(row)) {
                         take_over(holding, &row)?;
                         return Ok(Right::NotNeeded);
                     }
@@ -273,7 +273,7 @@ impl Renewal<'_> {
         }
         // A process that lost its lease may have used the same token.
         let row = store.grant(holding.key.clone()).await?;
-        if let Some(row) = row.filter(|row| row.generation != held.generation) {
+        if let Some(row) = row.filter(|row| !held.is_of(row)) {
             return take_over(holding, &row);
         }
         if consequence.drops_client {

@@ -16,6 +16,9 @@ pub(crate) struct Tables {
     grants: BTreeMap<GrantKey, Grant>,
     clients: BTreeMap<ClientKey, Secret>,
     attempts: BTreeMap<String, AttemptRow>,
+    /// The last given generation. None is given twice, so that a row that was dropped and given
+    /// anew differs from the old one.
+    generations: u64,
 }
 
 #[derive(Debug)]
@@ -61,8 +64,7 @@ impl Tables {
         value: Secret,
         facts: GrantFacts,
     ) -> GrantRow {
-        let before = self.grants.get(&key).map_or(0, |grant| grant.row.generation);
-        let row = GrantRow { value, generation: before + 1, facts };
+        let row = GrantRow { value, generation: self.next_generation(), facts };
         self.grants.insert(key, Grant { row: row.clone(), lease: None });
         row
     }
@@ -88,8 +90,10 @@ impl Tables {
 
     pub(crate) fn renew_grant(&mut self, key: &GrantKey, renewed: Renewed) -> Option<GrantRow> {
         let Renewed { generation, value, facts } = renewed;
-        let grant = self.of_generation(key, generation)?;
-        grant.row = GrantRow { value, generation: generation + 1, facts };
+        self.of_generation(key, generation)?;
+        let next = self.next_generation();
+        let grant = self.grants.get_mut(key)?;
+        grant.row = GrantRow { value, generation: next, facts };
         grant.lease = None;
         Some(grant.row.clone())
     }
@@ -143,6 +147,11 @@ impl Tables {
         self.attempts.remove(state_hash).filter(|attempt| attempt.expires_at > now_s)
     }
 
+    fn next_generation(&mut self) -> u64 {
+        self.generations = self.generations.saturating_add(1);
+        self.generations
+    }
+
     fn of_generation(&mut self, key: &GrantKey, generation: u64) -> Option<&mut Grant> {
         self.grants.get_mut(key).filter(|grant| grant.row.generation == generation)
     }
@@ -155,6 +164,7 @@ struct Stored {
     grants: Vec<StoredGrant>,
     clients: Vec<StoredClient>,
     attempts: Vec<StoredAttempt>,
+    generations: u64,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -205,13 +215,14 @@ impl Tables {
             grants: grants.collect(),
             clients: clients.collect(),
             attempts: attempts.collect(),
+            generations: self.generations,
         };
         Secret::new(serde_json::to_string_pretty(&stored).unwrap_or_default())
     }
 
     /// Reads rows of [`Self::to_json`].
     pub(crate) fn from_json(bytes: &[u8]) -> Result<Self, serde_json::Error> {
-        let Stored { grants, clients, attempts } = serde_json::from_slice(bytes)?;
+        let Stored { grants, clients, attempts, generations } = serde_json::from_slice(bytes)?;
         let grants = grants.into_iter().map(|stored| {
             let StoredGrant { key, value, generation, facts, lease } = stored;
             let row = GrantRow { value: Secret::new(value), generation, facts };
@@ -226,6 +237,7 @@ impl Tables {
             grants: grants.collect(),
             clients: clients.collect(),
             attempts: attempts.collect(),
+            generations,
         })
     }
 }
@@ -262,6 +274,7 @@ mod tests {
         assert!(!tables.drop_grant(&key("a"), Some(first.generation)));
         assert!(tables.drop_grant(&key("a"), Some(second.generation)));
         assert!(tables.grant(&key("a")).is_none());
+        assert!(put(&mut tables, "four").generation > second.generation);
     }
 
     #[test]

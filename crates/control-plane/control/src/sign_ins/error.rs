@@ -24,7 +24,10 @@ pub enum ServerSignInError {
         mode: &'static str,
     },
     /// The server is disabled.
-    #[error("`{0}` is disabled; enable it first with `{}`", narthex("mcp enable {}", &[.0]))]
+    #[error(
+        "`{0}` is disabled; enable it first with `{command}`",
+        command = narthex("mcp enable {}", &[.0])
+    )]
     Disabled(String),
     /// A step of the sign-in failed.
     #[error(transparent)]

@@ -98,12 +98,11 @@ async fn a_code_that_nobody_enters_ends() {
 
 #[tokio::test]
 async fn a_client_that_may_not_use_devices_is_told_the_reason() {
-    let mut settings = Settings::default();
-    settings.clients = vec![ClientSettings {
+    let clients = vec![ClientSettings {
         grant_types: vec!["authorization_code".to_owned()],
         ..ClientSettings::public("known", &[REDIRECT])
     }];
-    let world = World::with(settings);
+    let world = World::with(Settings { clients, ..Settings::default() });
     let server = world.server(preregistered("known", None));
     let error = server.sign_ins.begin_device(&server.target()).await.unwrap_err();
     assert!(matches!(error, SignInError::Token { .. }), "{error}");

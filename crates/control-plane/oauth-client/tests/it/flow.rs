@@ -48,15 +48,18 @@ async fn c1_a_server_that_asks_for_no_token_is_asked_for_nothing() {
 
 #[tokio::test]
 async fn c11_each_way_to_a_client_id_leads_to_tokens() {
-    let mut settings = Settings::default();
-    settings.clients = vec![ClientSettings {
+    let clients = vec![ClientSettings {
         redirect_uris: vec![REDIRECT.to_owned()],
         ..ClientSettings::confidential("known", "s3cret", AuthMethod::Basic)
     }];
-    settings.takes_client_documents = true;
     let id = "https://narthex.example/client.json";
     let common = "http://127.0.0.1:4711/oauth/callback";
-    settings.client_documents = vec![json!({"client_id": id, "redirect_uris": [common]})];
+    let settings = Settings {
+        clients,
+        takes_client_documents: true,
+        client_documents: vec![json!({"client_id": id, "redirect_uris": [common]})],
+        ..Settings::default()
+    };
     let pinned = |registration| {
         person(AuthorizationCodeAuth {
             registration: Some(registration),
@@ -182,9 +185,8 @@ async fn c29_a_sign_out_revokes_and_drops_the_tokens() {
 
 #[tokio::test]
 async fn e26_and_e102_tokens_of_the_configuration_serve_until_newer_ones_exist() {
-    let mut settings = Settings::default();
-    settings.clients = vec![ClientSettings::public("known", &[REDIRECT])];
-    let world = World::with(settings);
+    let clients = vec![ClientSettings::public("known", &[REDIRECT])];
+    let world = World::with(Settings { clients, ..Settings::default() });
     let given = world.fixture.give(0, "known", &["mcp"]);
     let text = |name: &str| Secret::new(given[name].as_str().unwrap());
     let auth = |expires_at| match preregistered("known", None) {

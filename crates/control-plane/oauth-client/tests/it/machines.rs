@@ -1,22 +1,18 @@
 //! Clients that get tokens without a person (E24, E97 to E100).
 
 use narthex_model::{ClientCredentialsAuth, ClientProof, OAuth, Secret, SecretMethod, ServerAuth};
-use narthex_oauth::jwt::SigningKey;
 use narthex_oauth_client::{BeginAs, SignInError};
 use narthex_testkit::authorization::{
-    AuthMethod, ClientSettings, Endpoint, ExpiresIn, Quirks, Settings, TokenFailure,
+    AuthMethod, ClientSettings, Endpoint, ExpiresIn, Quirks, Settings, Signer, TokenFailure,
 };
 use narthex_upstream::{AtHand, CredentialFault};
 use tokio::task::JoinSet;
 
 use crate::world::{Server, World};
 
-/// A key for tests.
-const KEY: &str = include_str!("../../../oauth/src/jwt/test-key.pem");
-
 fn world(method: AuthMethod, change: impl FnOnce(&mut Settings)) -> World {
-    let mut settings = Settings::default();
-    settings.clients = vec![ClientSettings::confidential("robot", "s3cret", method)];
+    let clients = vec![ClientSettings::confidential("robot", "s3cret", method)];
+    let mut settings = Settings { clients, ..Settings::default() };
     change(&mut settings);
     World::with(settings)
 }
@@ -32,6 +28,7 @@ fn machine(world: &World, proof: ClientProof, has_token_url: bool) -> ServerAuth
         // Without discovery the settings name the resource.
         resource: has_token_url.then(|| world.fixture.url.clone()),
         authorization_server: None,
+        grant: None,
     })))
 }
 
@@ -98,11 +95,10 @@ async fn e97_a_missing_lifetime_is_five_minutes() {
 
 #[tokio::test]
 async fn c30_a_client_proves_itself_with_a_key() {
-    let pem = Secret::new(KEY);
-    let public = SigningKey::from_pem(&pem, Some("k1".to_owned())).unwrap().public_jwk();
-    let mut settings = Settings::default();
-    settings.clients = vec![ClientSettings::with_keys("robot", vec![public])];
-    let world = World::with(settings);
+    let signer = Signer::new("k1");
+    let clients = vec![ClientSettings::with_keys("robot", vec![signer.jwk()])];
+    let world = World::with(Settings { clients, ..Settings::default() });
+    let pem = Secret::new(signer.pem());
     let proof = ClientProof::Key { pem, key_id: Some("k1".to_owned()), algorithm: None };
     let server = world.server(machine(&world, proof, false));
     works(&server).await;

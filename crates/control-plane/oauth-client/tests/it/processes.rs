@@ -110,10 +110,10 @@ async fn c23_any_order_of_events_uses_no_refresh_token_twice() {
     for seed in 0..narthex_testkit::rounds(20) {
         let world = World::new();
         let servers = two(&world);
-        let mut random = u64::from(u32::try_from(seed).unwrap()) * 2 + 1;
+        let mut random = u64::try_from(seed).unwrap() * 2 + 1;
         for _ in 0..20 {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695);
-            let server = &servers[usize::from(random >> 40 & 1 == 1)];
+            let server = &servers[usize::from((random >> 40) & 1 == 1)];
             match (random >> 33) % 6 {
                 0 => world.advance(1800),
                 1 => world.advance(3601),

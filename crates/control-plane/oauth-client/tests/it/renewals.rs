@@ -151,12 +151,11 @@ async fn c25_and_q17_a_forgotten_client_is_registered_anew() {
 
 #[tokio::test]
 async fn c25_a_refused_client_of_the_settings_is_an_error_and_stays() {
-    let mut settings = Settings::default();
-    settings.clients = vec![ClientSettings {
+    let clients = vec![ClientSettings {
         redirect_uris: vec![REDIRECT.to_owned()],
         ..ClientSettings::confidential("known", "s3cret", AuthMethod::Basic)
     }];
-    let world = World::with(settings);
+    let world = World::with(Settings { clients, ..Settings::default() });
     let server = world.server(preregistered("known", Some("s3cret")));
     server.sign_in().await;
     world.fixture.change(|settings| settings.clients.clear());
@@ -179,9 +178,8 @@ async fn q17_a_client_secret_that_has_ended_leads_to_a_new_registration() {
 
 #[tokio::test]
 async fn c21_another_issuer_gets_no_client_and_no_token_of_the_first() {
-    let mut settings = Settings::default();
-    settings.issuers = vec![Issuer::at(1, ""), Issuer::at(2, "")];
-    let world = World::with(settings);
+    let issuers = vec![Issuer::at(1, ""), Issuer::at(2, "")];
+    let world = World::with(Settings { issuers, ..Settings::default() });
     let server = world.server(ServerAuth::Unstated);
     server.sign_in().await;
     world.fixture.change(|settings| settings.advertised = vec![1]);
@@ -198,10 +196,9 @@ async fn c21_another_issuer_gets_no_client_and_no_token_of_the_first() {
 
 #[tokio::test]
 async fn c21_a_client_of_the_settings_does_not_move_in_silence() {
-    let mut settings = Settings::default();
-    settings.issuers = vec![Issuer::at(1, ""), Issuer::at(2, "")];
-    settings.clients = vec![ClientSettings::public("known", &[REDIRECT])];
-    let world = World::with(settings);
+    let issuers = vec![Issuer::at(1, ""), Issuer::at(2, "")];
+    let clients = vec![ClientSettings::public("known", &[REDIRECT])];
+    let world = World::with(Settings { issuers, clients, ..Settings::default() });
     let server = world.server(preregistered("known", None));
     server.sign_in().await;
     world.fixture.change(|settings| settings.advertised = vec![1]);

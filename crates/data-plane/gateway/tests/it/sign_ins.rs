@@ -103,7 +103,7 @@ impl Signing {
         let is_ready = |snapshot: &narthex_registry::Snapshot| {
             snapshot.get("one").is_some_and(|row| row.state == ServerState::Ready)
         };
-        assert!(is_ready(&registry.wait_until(SOON, is_ready).await));
+        assert!(is_ready(&*registry.wait_until(SOON, is_ready).await));
     }
 
     fn calls(&self) -> Vec<Seen> {

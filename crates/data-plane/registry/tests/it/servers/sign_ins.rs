@@ -138,6 +138,32 @@ async fn e28_e30_a_server_waits_for_a_sign_in_and_is_ready_after_it() {
     }
 }
 
+/// E28: addresses live for minutes, so a server that callers want gets another one after a while,
+/// and is asked no more often.
+#[tokio::test]
+async fn e28_an_old_address_is_renewed_for_callers_alone() {
+    let guarded = Guarded::new().await;
+    let source = Arc::new(FakeSource::default());
+    let registry = start(&source, vec![sign_in(&guarded.peer.url)]);
+    let row = until_state(&registry, "x", ServerState::Authenticating).await;
+    let asked = || source.shared("x").refused_requests();
+    // No request is in transit: the clock may jump.
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(301)).await;
+    tokio::time::resume();
+    assert_eq!(asked(), 1, "nobody wants the server");
+    let seq = registry.snapshot().seq;
+    registry.wake(&row);
+    until(&registry, |snapshot| snapshot.seq > seq && asked() == 2).await;
+    assert_eq!(registry.get("x").unwrap().state, ServerState::Authenticating);
+    for _ in 0..100 {
+        registry.wake(&row);
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(asked(), 2, "the new address is not old");
+    in_time(registry.close()).await;
+}
+
 const MESSAGE: &str = "auth_unavailable: a person must sign in";
 
 /// C25: a grant that ends while the server works makes it wait again, and its lists stay. A further
