@@ -9,6 +9,7 @@ mod access;
 mod clients;
 mod connections;
 mod fault;
+mod keys;
 mod requests;
 mod server;
 mod tokens;

@@ -58,3 +58,11 @@ CREATE TABLE door_tokens (
 );
 
 CREATE INDEX door_tokens_by_family ON door_tokens (family);
+
+-- Proofs of programs with keys that were used, as hashes of the program's id with that of the proof.
+CREATE TABLE door_proofs (
+    hash TEXT NOT NULL PRIMARY KEY,
+    expires_at BIGINT NOT NULL
+);
+
+CREATE INDEX door_proofs_by_expiry ON door_proofs (expires_at);

@@ -11,7 +11,7 @@ use narthex_oauth::server::{
 use narthex_store::DoorClientRow;
 use narthex_wire::Payload;
 use serde::Serialize;
-use url::Position;
+use url::{Position, Url};
 
 use super::{DoorDesk, fault::DoorFault, server::DoorServer};
 use crate::ControlError;
@@ -144,11 +144,36 @@ fn row(client: &Client, kind: &str, document: &impl Serialize, now: SystemTime) 
     }
 }
 
+/// The answer of a program's host.
+#[derive(Debug)]
+pub(super) struct Got {
+    pub(super) status: u16,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Vec<u8>,
+}
+
 impl DoorServer {
-    /// Fetches the document of a program: from a public address, within 5 seconds, at most 64 KiB,
-    /// and without redirects.
+    /// Fetches the document of a program.
     async fn fetch(&self, id: &ClientId, now: SystemTime) -> Result<CachedDocument, DocumentError> {
-        let url = self.options.documents.admit(id)?;
+        let got = self.get(&self.options.documents.admit(id)?).await?;
+        let (kind, control, age) = (
+            text(&got.headers, &header::CONTENT_TYPE),
+            text(&got.headers, &header::CACHE_CONTROL),
+            text(&got.headers, &header::AGE),
+        );
+        let fetched = FetchedDocument {
+            status: got.status,
+            content_type: kind.as_deref(),
+            cache_control: control.as_deref(),
+            age: age.as_deref(),
+            body: &got.body,
+        };
+        fetched.read(id, &self.options.redirects, now)
+    }
+
+    /// Asks the host of a program: at a public address, within 5 seconds, for at most 64 KiB, and
+    /// without redirects.
+    pub(super) async fn get(&self, url: &Url) -> Result<Got, DocumentError> {
         let _place = self.fetches.try_acquire().map_err(|_full| DocumentError::Unreachable)?;
         let settings = ClientSettings {
             connect_timeout: FETCH.time,
@@ -159,8 +184,7 @@ impl DoorServer {
             returns_redirects: true,
             ..ClientSettings::default()
         };
-        let client =
-            HttpClient::new(&url, settings).map_err(|_error| DocumentError::Unreachable)?;
+        let client = HttpClient::new(url, settings).map_err(|_error| DocumentError::Unreachable)?;
         let mut request = Request::new(Payload::default());
         let path = url[Position::BeforePath..Position::AfterQuery].parse();
         *request.uri_mut() = path.map_err(|_unfit| DocumentError::NoAddress)?;
@@ -171,23 +195,11 @@ impl DoorServer {
                 client.send(request).await.map_err(|_error| DocumentError::Unreachable)?;
             let (status, headers) = (response.status.as_u16(), response.headers);
             let body = response.body.collect(FETCH.bytes).await;
-            Ok((status, headers, body.map_err(|_error| DocumentError::NotJson)?))
+            let body = body.map_err(|_error| DocumentError::NotJson)?.to_vec();
+            Ok::<_, DocumentError>(Got { status, headers, body })
         };
         let answered = tokio::time::timeout(FETCH.time, asked).await;
-        let (status, headers, body) = answered.unwrap_or(Err(DocumentError::Unreachable))?;
-        let (kind, control, age) = (
-            text(&headers, &header::CONTENT_TYPE),
-            text(&headers, &header::CACHE_CONTROL),
-            text(&headers, &header::AGE),
-        );
-        let fetched = FetchedDocument {
-            status,
-            content_type: kind.as_deref(),
-            cache_control: control.as_deref(),
-            age: age.as_deref(),
-            body: &body,
-        };
-        fetched.read(id, &self.options.redirects, now)
+        answered.unwrap_or(Err(DocumentError::Unreachable))
     }
 }
 

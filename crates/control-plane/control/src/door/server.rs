@@ -14,17 +14,16 @@ use narthex_oauth::{
         Refusal, ServerFeatures, resource_metadata, server_metadata,
     },
 };
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::sync::Semaphore;
 
+use super::keys::FetchedKeys;
 use crate::live::KeyedLock;
 
 /// The scope of ordinary work. Rights for single tools are grants of humans, and no scopes.
 const SCOPE: &str = "mcp";
-/// Most documents of programs that are fetched at a time.
+/// Most documents and keys of programs that are fetched at a time.
 const FETCHES_MAX: usize = 8;
-/// The methods by which programs prove themselves. Those with keys are not taken yet.
-const PROOFS: [&str; 3] = ["none", "client_secret_basic", "client_secret_post"];
 
 /// The door as an authorization server, for as long as the process lives.
 #[derive(Debug)]
@@ -37,6 +36,8 @@ pub struct DoorServer {
     /// Locks per program whose document is fetched.
     pub(super) fetching: KeyedLock<ClientId>,
     pub(super) fetches: Semaphore,
+    /// The keys of programs that name an address for them.
+    pub(super) keys: FetchedKeys,
 }
 
 impl DoorServer {
@@ -48,6 +49,7 @@ impl DoorServer {
             seen: papaya::HashMap::new(),
             fetching: KeyedLock::default(),
             fetches: Semaphore::new(FETCHES_MAX),
+            keys: FetchedKeys::default(),
         }
     }
 
@@ -86,15 +88,7 @@ impl DoorServer {
             services: Feature::Off,
         };
         let scopes = self.scopes.clone().with(OFFLINE_ACCESS);
-        let mut metadata = server_metadata(self.door(), features, &scopes);
-        for endpoint in ["token", "revocation"] {
-            metadata[format!("{endpoint}_endpoint_auth_methods_supported")] = json!(PROOFS);
-            if let Some(members) = metadata.as_object_mut() {
-                let name = format!("{endpoint}_endpoint_auth_signing_alg_values_supported");
-                members.remove(&name);
-            }
-        }
-        metadata
+        server_metadata(self.door(), features, &scopes)
     }
 
     /// The challenge for a refused request of a client at this host.

@@ -10,8 +10,8 @@ use narthex_model::McpClientId;
 use narthex_oauth::{
     TokenHash,
     server::{
-        AccessRecord, Answer, Client, CodeRecord, Credentials, DocumentUse, ErrorCode, Family,
-        FamilyId, FoundToken, GrantRequest, Issue, OAuthError, Outcome, Revocation,
+        AccessRecord, Answer, Client, ClientProof, CodeRecord, Credentials, DocumentUse, ErrorCode,
+        Family, FamilyId, FoundToken, GrantRequest, Issue, OAuthError, Outcome, Revocation,
         RevocationRequest, StoredTime, TokenRequest, redeem_code, refresh,
     },
 };
@@ -150,7 +150,14 @@ impl DoorDesk<'_> {
             }
             Err(ClientFault::Control(error)) => return Err(error),
         };
-        Ok(credentials.prove(client.as_ref()).cloned())
+        let with_keys = client.as_ref().and_then(|client| match &client.proof {
+            ClientProof::Keys(keys) => Some((client, keys)),
+            ClientProof::Public | ClientProof::Secret(_) => None,
+        });
+        match with_keys {
+            Some((client, keys)) => self.proved_by_key(credentials, client, keys).await,
+            None => Ok(credentials.prove(client.as_ref()).cloned()),
+        }
     }
 
     /// Decides about a request, and stores the outcome. `None` if another request was faster.
@@ -340,7 +347,7 @@ fn token_row(access: &AccessRecord, connection: &McpClientId) -> DoorTokenRow {
     }
 }
 
-fn time_of(time: StoredTime) -> SystemTime {
+pub(super) fn time_of(time: StoredTime) -> SystemTime {
     SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(time.seconds())
 }
 

@@ -1,5 +1,5 @@
-//! Authorization codes, families of tokens and access tokens of the door. Only hashes of tokens are
-//! stored.
+//! Authorization codes, families of tokens, access tokens and used proofs of the door. Only hashes
+//! are stored.
 
 use std::time::SystemTime;
 
@@ -82,6 +82,12 @@ const ENDED_TOKENS: Statement = Statement {
 };
 const FORGET_TOKENS: Statement =
     Statement { name: "door_tokens.forget", sql: "DELETE FROM door_tokens WHERE expires_at <= $1" };
+const PUT_PROOF: Statement = Statement {
+    name: "door_proofs.create",
+    sql: "INSERT INTO door_proofs (hash, expires_at) VALUES ($1, $2) ON CONFLICT (hash) DO NOTHING",
+};
+const FORGET_PROOFS: Statement =
+    Statement { name: "door_proofs.forget", sql: "DELETE FROM door_proofs WHERE expires_at <= $1" };
 
 /// An authorization code.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -267,6 +273,21 @@ impl<'a> DoorTokens<'a> {
         let values = vec![Value::Text(hash), Value::Integer(now_ms())];
         let steps = [Step::must_change(REVOKE_TOKEN, values), Step::new(CHANGED, Vec::new())];
         self.database.write_steps(&steps).await
+    }
+
+    /// Uses the proof of a program up, until a time after which it proves nothing. Returns `false`
+    /// if it was used before.
+    ///
+    /// # Errors
+    /// When a statement fails.
+    pub async fn use_proof(
+        &self,
+        hash: &str,
+        forget_at: SystemTime,
+    ) -> Result<bool, StatementError> {
+        let forget = Step::new(FORGET_PROOFS, vec![Value::Integer(now_ms())]);
+        let values = vec![Value::Text(hash), Value::Integer(ms(forget_at))];
+        self.database.write_steps(&[forget, Step::must_change(PUT_PROOF, values)]).await
     }
 
     /// The hashes of revoked access tokens whose time is not over.

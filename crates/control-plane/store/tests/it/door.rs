@@ -150,6 +150,20 @@ async fn door_a9_one_of_two_rotations_counts_and_a_revoked_family_gives_nothing(
     }
 }
 
+/// A proof of a program with keys counts once. It is forgotten when it proves nothing any more.
+#[tokio::test]
+async fn door_a8_a_stored_proof_counts_once() {
+    for place in Place::both() {
+        let store = place.open().await;
+        let tokens = store.door_tokens();
+        assert!(tokens.use_proof("one", later(100)).await.unwrap());
+        assert!(!tokens.use_proof("one", later(200)).await.unwrap());
+        assert!(tokens.use_proof("old", SystemTime::UNIX_EPOCH).await.unwrap());
+        assert!(tokens.use_proof("old", later(100)).await.unwrap());
+        assert!(!tokens.use_proof("old", later(100)).await.unwrap());
+    }
+}
+
 /// A request is answered by the browser that saw it first, once.
 #[tokio::test]
 async fn door_a6_a_stored_request_belongs_to_one_browser() {

@@ -9,3 +9,4 @@ INSERT INTO door_families (id, connection, generation, document, expires_at, rev
     VALUES ('f1', 'cli_00000000000000ee', 2, '{}', 1890000000000, 0);
 INSERT INTO door_tokens (hash, connection, family, document, expires_at, revoked_at)
     VALUES ('h8', 'cli_00000000000000ee', 'f1', '{}', 1890000000000, 0);
+INSERT INTO door_proofs (hash, expires_at) VALUES ('h9', 1890000000000);

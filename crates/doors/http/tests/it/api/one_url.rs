@@ -1,16 +1,17 @@
 //! Tests of clients that sign their human in at the door: challenges, documents, registration,
 //! consent, tokens, and their ends. A scripted browser follows the pages.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::SystemTime};
 
 use http::{Method, StatusCode};
 use http_body_util::Either;
 use narthex_gateway::RunView;
 use narthex_http::HttpOptions;
 use narthex_login::{DoorOptions, LocalConsent, LoginOptions, PublicOrigin};
-use narthex_oauth::server::Door;
+use narthex_oauth::{server::Door, urns::JWT_BEARER_ASSERTION};
 use narthex_policy::RunPolicy;
 use narthex_store::Store;
+use narthex_testkit::authorization::Signer;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use url::Url;
@@ -119,17 +120,23 @@ impl Desk {
     }
 
     async fn register_as(&self, name: &str) -> String {
-        let body = json!({
+        let proof = json!({"token_endpoint_auth_method": "none"});
+        self.register(name, proof).await["client_id"].as_str().unwrap().to_owned()
+    }
+
+    /// Registers a client with members that say how it proves itself.
+    async fn register(&self, name: &str, proof: Value) -> Value {
+        let mut body = json!({
             "client_name": name,
             "redirect_uris": ["http://localhost/callback", "https://app.example/callback"],
-            "token_endpoint_auth_method": "none",
             "grant_types": ["authorization_code", "refresh_token"],
         });
+        body.as_object_mut().unwrap().extend(proof.as_object().unwrap().clone());
         let request = self.request(Method::POST, "/register");
         let request = request.header("content-type", "application/json");
         let answer = request.body(whole(body.to_string())).send().await;
         assert_eq!(answer.status, StatusCode::CREATED, "{}", answer.text());
-        answer.json()["client_id"].as_str().unwrap().to_owned()
+        answer.json()
     }
 
     /// Sends the browser of a client to the door.
@@ -291,6 +298,7 @@ async fn door_r2_documents_name_the_endpoint_as_its_client_typed_it() {
             assert_eq!(document["issuer"], ORIGIN, "{path}");
             let methods = document["token_endpoint_auth_methods_supported"].as_array().unwrap();
             assert_eq!(methods[0], "none");
+            assert!(methods.contains(&json!("private_key_jwt")));
         }
     }
 }
@@ -493,6 +501,61 @@ async fn door_a8_an_unknown_client_is_invalid_client() {
     assert_eq!(answer.status, StatusCode::UNAUTHORIZED);
     assert_eq!(answer.json()["error"], "invalid_client");
     assert_eq!(answer.headers["cache-control"], "no-store");
+}
+
+/// A client with a private key proves itself by it, and each proof counts once.
+#[tokio::test]
+async fn door_a8_a_client_proves_itself_with_its_key() {
+    let desk = Desk::new().await;
+    let signer = Signer::ed25519("k1");
+    let keys = json!({"keys": [signer.jwk()]});
+    let proof = json!({"token_endpoint_auth_method": "private_key_jwt", "jwks": keys});
+    let registered = desk.register("Desk", proof).await;
+    assert_eq!(registered.get("client_secret"), None);
+    let client = registered["client_id"].as_str().unwrap();
+    let code = desk.code(&desk.sign_in("ada").await, client, ENDPOINT).await;
+    let start = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();
+    let assertion = |signer: &Signer, jti: &str| {
+        let claims = json!({
+            "iss": client, "sub": client, "aud": ORIGIN, "jti": jti, "exp": start + 300,
+        });
+        signer.sign("JWT", &claims)
+    };
+    let redeem = async |assertion: &str| {
+        let mut fields = vec![
+            ("grant_type", "authorization_code"),
+            ("code", &*code),
+            ("code_verifier", VERIFIER),
+            ("redirect_uri", REDIRECT),
+        ];
+        if assertion.is_empty() {
+            fields.push(("client_id", client));
+        } else {
+            fields.push(("client_assertion_type", JWT_BEARER_ASSERTION));
+            fields.push(("client_assertion", assertion));
+        }
+        desk.posted("/token", &fields).send().await
+    };
+    for bad in ["", &assertion(&Signer::ed25519("k1"), "j0")] {
+        let refused = redeem(bad).await;
+        assert_eq!(refused.status, StatusCode::UNAUTHORIZED, "{}", refused.text());
+        assert_eq!(refused.json()["error"], "invalid_client");
+    }
+    let first = assertion(&signer, "j1");
+    let tokens = redeem(&first).await.succeeded();
+    let called = desk.call("/mcp", &tokens["access_token"]).await;
+    assert_eq!(called.status, StatusCode::OK, "{}", called.text());
+    let refresh = async |assertion: &str| {
+        let fields = [
+            ("grant_type", "refresh_token"),
+            ("refresh_token", tokens["refresh_token"].as_str().unwrap()),
+            ("client_assertion_type", JWT_BEARER_ASSERTION),
+            ("client_assertion", assertion),
+        ];
+        desk.posted("/token", &fields).send().await
+    };
+    assert_eq!(refresh(&first).await.json()["error"], "invalid_client");
+    refresh(&assertion(&signer, "j2")).await.succeeded();
 }
 
 /// S17: consent is given on a page of our own, by one browser, once.
