@@ -9,6 +9,7 @@ mod access;
 mod clients;
 mod connections;
 mod fault;
+mod fetched_keys;
 mod keys;
 mod requests;
 mod server;
