@@ -8,7 +8,7 @@
 mod page;
 
 use http::{StatusCode, header, request::Parts};
-use narthex_control::{Control, ControlError, public_base};
+use narthex_control::{Control, ControlError, SignInVerbs, public_base};
 use narthex_model::with_causes;
 use percent_encoding::percent_decode_str;
 
@@ -55,7 +55,7 @@ async fn callback(door: &Door, control: &Control, segment: &str, parts: &Parts) 
     let server = percent_decode_str(segment).decode_utf8().ok().map(String::from);
     let server = server.filter(|server| !server.is_empty());
     let session = session(control, parts);
-    match control.finish_sign_in(query, server.clone(), session).await {
+    match SignInVerbs::of(control).finish(query, server.clone(), session).await {
         Ok(finished) => page::done(&finished.alias),
         Err(ControlError::SignIn(error)) => {
             if let Some(url) = error.goes_on_at() {
@@ -83,7 +83,7 @@ fn session(control: &Control, parts: &Parts) -> Option<String> {
 }
 
 fn client_metadata(control: &Control) -> Response {
-    match control.client_document() {
+    match SignInVerbs::of(control).client_document() {
         Some(document) => respond::json(StatusCode::OK, document.to_string().into_bytes().into()),
         None => not_found(),
     }
