@@ -135,8 +135,8 @@ impl SignIns {
         Err(SignInError::Busy { server: server.alias.clone() })
     }
 
-    /// Finishes a sign-in with the browser's answer. `query` is the query of the redirect, `browser`
-    /// the hash of the login session of the browser that brings it.
+    /// Finishes a sign-in with the browser's answer. `query` is the query of the redirect, and
+    /// `browser` the hash of the login session of the browser that brings the answer.
     ///
     /// The work goes on if the caller stops waiting, as a code counts once.
     ///

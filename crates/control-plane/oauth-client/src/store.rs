@@ -87,6 +87,8 @@ pub struct ClientKey {
 pub struct AttemptRow {
     /// [`narthex_oauth::client::Attempt::to_stored`] and what else the process needs, as JSON.
     pub value: Secret,
+    /// The grant that the attempt is for. An attempt ends with its workspace, server or human.
+    pub key: GrantKey,
     /// The end of its life, in seconds since 1970.
     pub expires_at: u64,
 }
@@ -106,8 +108,8 @@ pub trait TokenStore: Send + Sync + fmt::Debug {
     /// Stores a grant by consent: replaces any other, and ends its lease.
     fn put_grant(&self, key: GrantKey, value: Secret, facts: GrantFacts) -> Stored<'_, GrantRow>;
 
-    /// Takes the lease of a grant for `owner`, for `lease_ms` milliseconds. The holder of a lease
-    /// gets it again. The time is the store's own.
+    /// Takes the lease of a grant for `owner`, for `lease_ms` milliseconds from this call on. The
+    /// holder of a lease gets it again. The time is the store's own.
     fn lease(&self, key: GrantKey, owner: String, lease_ms: u64) -> Stored<'_, LeaseOutcome>;
 
     /// Stores a renewed grant, and ends the lease. `None` if the generation is no longer this one,
@@ -141,7 +143,8 @@ pub trait TokenStore: Send + Sync + fmt::Debug {
     /// Removes a client.
     fn drop_client(&self, key: ClientKey) -> Stored<'_, ()>;
 
-    /// Keeps an attempt under the hash of its state.
+    /// Keeps an attempt under the hash of its state. A workspace has a limited number of open
+    /// attempts: beyond it, those that end first make room.
     fn put_attempt(&self, state_hash: String, attempt: AttemptRow) -> Stored<'_, ()>;
 
     /// Takes an attempt, once. `None` if there is none, or it has ended.
