@@ -233,6 +233,17 @@ impl SignIns {
         Ok(done)
     }
 
+    /// Reads a grant of the store again in the background, as another process has written it.
+    pub fn reread(&self, key: &GrantKey) {
+        let known = self.known().get(key).cloned();
+        let read = |known: &Arc<ServerCredential>| {
+            known.holding.with_state(|state| state.read_at.is_some())
+        };
+        if let Some(known) = known.filter(read) {
+            drop(job::start(&known.holding, Job::Load));
+        }
+    }
+
     /// The status of a grant, from memory. `None` if nothing is known of it.
     #[must_use]
     pub fn status(&self, key: &GrantKey) -> Option<GrantStatus> {

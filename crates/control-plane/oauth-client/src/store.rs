@@ -85,10 +85,10 @@ pub struct ClientKey {
 /// A kept attempt, with the facts that finish it.
 #[derive(Debug, Clone)]
 pub struct AttemptRow {
-    /// [`narthex_oauth::client::Attempt::to_stored`] and what else the process needs, as JSON.
-    pub value: Secret,
     /// The grant that the attempt is for. An attempt ends with its workspace, server or human.
     pub key: GrantKey,
+    /// [`narthex_oauth::client::Attempt::to_stored`] and what else the process needs, as JSON.
+    pub value: Secret,
     /// The end of its life, in seconds since 1970.
     pub expires_at: u64,
 }
