@@ -138,7 +138,8 @@ async fn unauthorized(
     bearer: Option<Bearer>,
 ) -> Value {
     let held = holding.state().held.clone();
-    if let Some(held) = &held {
+    // A token that came since is another one.
+    if let Some(held) = held.as_ref().filter(|held| refusal.sent.as_ref() == Some(&held.header)) {
         let generation = held.generation;
         holding.update(|state| state.refused = Some(generation));
     }
