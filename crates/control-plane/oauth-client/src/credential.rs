@@ -75,9 +75,30 @@ async fn settled(holding: &Arc<Holding>) -> Value {
             Need::Renew => Job::Renew,
             Need::Request => Job::Request(None),
         };
+        let before = generation(holding);
+        let gives_token = !matches!(job, Job::Load);
         job::run(holding, job).await?;
+        if gives_token && let Some(header) = given_since(holding, before) {
+            return Ok(Some(header));
+        }
     }
     Err(busy())
+}
+
+/// The number of the grant.
+fn generation(holding: &Holding) -> Option<u64> {
+    holding.with_state(|state| state.held.as_ref().map(|held| held.generation))
+}
+
+/// The value of a token that was given since, which serves once even if its life is said to be
+/// over (Q15).
+fn given_since(holding: &Holding, before: Option<u64>) -> Option<HeaderValue> {
+    holding.with_state(|state| {
+        let is_new = |held: &&Arc<Held>| {
+            before != Some(held.generation) && state.refused != Some(held.generation)
+        };
+        state.held.as_ref().filter(is_new).map(|held| held.header.clone())
+    })
 }
 
 fn settings_fault(holding: &Holding) -> CredentialFault {

@@ -110,6 +110,7 @@ async fn q6_and_q15_to_q17_answers_for_tokens_are_read_in_all_forms() {
         quirk!(token_type_missing: true),
         quirk!(token_type_lower_case: true),
         quirk!(expires_in: ExpiresIn::Text),
+        quirk!(expires_in: ExpiresIn::Zero),
         quirk!(expires_in: ExpiresIn::Null),
         quirk!(expires_in: ExpiresIn::Missing),
         quirk!(expires_in: ExpiresIn::Junk),

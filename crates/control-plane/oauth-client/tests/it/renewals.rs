@@ -177,6 +177,22 @@ async fn q17_a_client_secret_that_has_ended_leads_to_a_new_registration() {
 }
 
 #[tokio::test]
+async fn q17_a_client_of_yesterday_is_registered_anew_before_a_person_is_sent_there() {
+    let world = World::quirky(Quirks { purged_clients: Some(3600), ..Quirks::default() });
+    let server = world.server(ServerAuth::Unstated);
+    server.address("whoami").await;
+    world.advance(25 * 3600);
+    let address = server.address("whoami").await;
+    assert_eq!(parameter(&address, "client_id").as_deref(), Some("client-2"));
+    server.browse(&address).await.unwrap();
+    server.works().await;
+    // Purged, and refused by the token endpoint.
+    world.advance(3601);
+    let address = server.address("whoami").await;
+    assert_eq!(parameter(&address, "client_id").as_deref(), Some("client-3"));
+}
+
+#[tokio::test]
 async fn c21_another_issuer_gets_no_client_and_no_token_of_the_first() {
     let issuers = vec![Issuer::at(1, ""), Issuer::at(2, "")];
     let world = World::with(Settings { issuers, ..Settings::default() });
