@@ -1,13 +1,15 @@
 //! Renewals: when, by whom, and what follows from each class of failure (C23 to C26).
 
-use narthex_model::ServerAuth;
+use std::time::Duration;
+
+use narthex_model::{AuthorizationCodeAuth, ServerAuth};
 use narthex_testkit::authorization::{
     AuthMethod, ClientSettings, Endpoint, Issuer, Quirks, Settings, TokenFailure,
 };
 use narthex_upstream::{AtHand, CredentialFault};
 use tokio::task::JoinSet;
 
-use crate::world::{REDIRECT, Server, World, key, parameter, preregistered};
+use crate::world::{REDIRECT, Server, World, key, parameter, person, preregistered};
 
 /// Calls at the same time; all must succeed.
 async fn all_work(server: &Server, number: usize) {
@@ -239,4 +241,24 @@ async fn e30_a_token_that_is_due_is_sent_while_its_renewal_runs() {
     server.sign_ins.close().await;
     let AtHand::Ready(Some(after)) = server.credential.at_hand() else { panic!("no token") };
     assert_ne!(before, after);
+}
+
+#[tokio::test]
+async fn c26_an_idle_grant_is_renewed_if_its_entry_says_so() {
+    for keep_alive in [false, true] {
+        let world = World::new();
+        let auth = AuthorizationCodeAuth { keep_alive, ..AuthorizationCodeAuth::default() };
+        let server = world.server(person(auth));
+        server.sign_in().await;
+        world.advance(25 * 3600);
+        tokio::task::yield_now().await;
+        tokio::time::pause();
+        tokio::time::advance(Duration::from_secs(3601)).await;
+        tokio::time::resume();
+        if keep_alive {
+            world.fixture.wait(|asked| asked.field("refresh_token").is_some()).await;
+        }
+        server.sign_ins.close().await;
+        assert_eq!(world.fixture.counts().refreshes, usize::from(keep_alive));
+    }
 }
