@@ -65,3 +65,16 @@ async fn c22_consents_that_bring_nothing_are_limited() {
     server.works().await;
     assert_eq!(world.fixture.counts().codes, 4);
 }
+
+#[tokio::test]
+async fn c22_tokens_are_renewed_while_a_person_is_asked_for_further_scopes() {
+    let world = World::with(Settings { access_lives_s: 300, ..Settings::default() });
+    let server = world.server(ServerAuth::Unstated);
+    server.sign_in().await;
+    let address = server.address("admin").await;
+    world.advance(301);
+    server.works().await;
+    assert_eq!(world.fixture.counts().refreshes, 1);
+    server.browse(&address).await.unwrap();
+    assert!(server.call("admin").await.is_ok());
+}
