@@ -177,19 +177,33 @@ async fn unauthorized(
             let react =
                 |held: &Held| held.value.grant.after_refusal(bearer.as_ref(), refusal.is_repeated);
             match held.as_deref().map_or(Reaction::SignIn, react) {
-                Reaction::Renew => match settled(holding).await? {
-                    Some(header) => Ok(Some(header)),
-                    // The grant was dropped elsewhere.
-                    None => {
-                        let scopes = Scopes::default();
-                        sign_in(holding, refusal, Ask { bearer, scopes }).await
-                    }
-                },
+                Reaction::Renew => renewed(holding, refusal, bearer).await,
                 Reaction::SignIn | Reaction::AskForScopes(_) => {
                     sign_in(holding, refusal, Ask { bearer, scopes: Scopes::default() }).await
                 }
             }
         }
+    }
+}
+
+/// The value of a renewed token, or the reason why there is none.
+async fn renewed(
+    holding: &Arc<Holding>,
+    refusal: &RefusedRequest,
+    bearer: Option<Bearer>,
+) -> Value {
+    if let Some(fault) = troubled(holding) {
+        return Err(fault);
+    }
+    let before = generation(holding);
+    job::run(holding, Job::Renew).await?;
+    if let Some(header) = given_since(holding, before) {
+        return Ok(Some(header));
+    }
+    match settled(holding).await? {
+        Some(header) => Ok(Some(header)),
+        // The grant was dropped elsewhere.
+        None => sign_in(holding, refusal, Ask { bearer, scopes: Scopes::default() }).await,
     }
 }
 

@@ -75,6 +75,10 @@ async fn c22_tokens_are_renewed_while_a_person_is_asked_for_further_scopes() {
     world.advance(301);
     server.works().await;
     assert_eq!(world.fixture.counts().refreshes, 1);
+    world.fixture.end_access_tokens();
+    server.works().await;
+    assert_eq!(world.fixture.counts().refreshes, 2);
+    assert_eq!(server.address("admin").await, address);
     server.browse(&address).await.unwrap();
     assert!(server.call("admin").await.is_ok());
 }
