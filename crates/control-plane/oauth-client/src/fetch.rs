@@ -205,7 +205,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn c25_seconds_and_dates_of_retry_after_are_read() {
+    fn oauth_c25_seconds_and_dates_of_retry_after_are_read() {
         let read = |text: &'static str| {
             let mut headers = HeaderMap::new();
             headers.insert(header::RETRY_AFTER, HeaderValue::from_static(text));

@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn c9_a_public_server_leads_to_public_hosts_only() {
+    async fn oauth_c9_a_public_server_leads_to_public_hosts_only() {
         let guard = guard("https://1.1.1.1/mcp", &[]).await;
         assert_eq!(guard.allowed(&url("https://as.example/x")), Some(AllowedAddresses::Public));
         // The address is checked when it is dialled.
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn c9_a_server_on_loopback_or_in_a_private_network_leads_there() {
+    async fn oauth_c9_a_server_on_loopback_or_in_a_private_network_leads_there() {
         let local = guard("http://127.0.0.1:1/mcp", &[]).await;
         let anywhere = Some(AllowedAddresses::Anywhere);
         assert_eq!(local.allowed(&url("http://localhost:2/x")), anywhere);
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn c9_documents_are_read_at_the_server_itself_and_nothing_is_sent_in_the_clear() {
+    async fn oauth_c9_documents_are_read_at_the_server_itself_and_nothing_is_sent_in_the_clear() {
         let guard = guard("http://10.1.2.3/mcp", &[]).await;
         let own = url("http://10.1.2.3/.well-known/x");
         assert_eq!(guard.readable(&own), Some(AllowedAddresses::Anywhere));
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn c9_a_host_of_the_settings_may_be_private() {
+    async fn oauth_c9_a_host_of_the_settings_may_be_private() {
         let guard = guard("https://1.1.1.1/mcp", &["https://10.0.0.1/realm"]).await;
         let anywhere = Some(AllowedAddresses::Anywhere);
         assert_eq!(guard.allowed(&url("https://10.0.0.1/token")), anywhere);

@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn c1_the_first_request_goes_without_a_token() {
+    fn oauth_c1_the_first_request_goes_without_a_token() {
         let state = State { read_at: Some(1), ..State::default() };
         let need = |kind| state.need(kind, 1);
         assert!(matches!(State::default().need(Kind::Person, 1), Need::Load));
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn c25_nothing_is_tried_before_the_delay_is_over() {
+    fn oauth_c25_nothing_is_tried_before_the_delay_is_over() {
         let fault = CredentialFault::Unavailable { why: "no".to_owned(), retry_after: None };
         let trouble = Trouble { fault, until: 10, failures: 2 };
         let state = State { read_at: Some(1), trouble: Some(trouble), ..State::default() };
