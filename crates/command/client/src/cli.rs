@@ -43,9 +43,9 @@ pub use find::{AddServerArgs, PublicRegistryArgs, SearchArgs};
 pub use grants::{CreateGrantArgs, GrantArgs, GrantsCommand};
 pub use local::{CallArgs, ConnectArgs, RemoteArgs, ToolsArgs, TrustArgs, UpArgs};
 pub use operate::{
-    AddArgs, BackupArgs, CheckCommand, DaemonCommand, Doubtful, ImportServersArgs, InitArgs,
-    LogsArgs, McpCommand, McpDaemonCommand, RestartArgs, RestoreArgs, StopArgs, TestArgs,
-    is_address, is_program,
+    AddArgs, AuthorizeArgs, BackupArgs, CheckCommand, DaemonCommand, Doubtful, ImportServersArgs,
+    InitArgs, LogsArgs, McpCommand, McpDaemonCommand, ReauthorizeArgs, RestartArgs, RestoreArgs,
+    StopArgs, TestArgs, is_address, is_program,
 };
 pub use outbound::{ChannelsCommand, SetChannelArgs, SetWebhookArgs, WebhooksCommand};
 pub use policy::{CheckPolicyArgs, PolicyCommand, SetPolicyArgs};

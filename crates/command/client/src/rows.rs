@@ -87,7 +87,9 @@ impl Row {
             }
             (state, Some(error), _) => {
                 let (state, logs) = (state.as_str(), self.logs());
-                format!("{state}: {error}{}", logs.unwrap_or_default())
+                let sign_in = sign_in_of(&self.alias, state, &error.message);
+                let end = logs.or(sign_in).unwrap_or_default();
+                format!("{state}: {error}{end}")
             }
             // A server that connects says so in both.
             (state, None, Some(activity)) if activity != state.as_str() => {
@@ -113,6 +115,14 @@ pub fn logs_of(name: &str, kind: &str, has_logs: bool) -> Option<String> {
 pub fn logs_of_mount(mount: &str, workspace: &str, kind: &str, has_logs: bool) -> Option<String> {
     let logs = || narthex("mcp logs {}", &[&mount]).option("--workspace", workspace);
     told_in_logs(kind, has_logs).then(|| shown_by(&logs()))
+}
+
+/// The command that signs in to a server, as the end of a sentence. `None` if the server does not
+/// wait for a sign-in, or `told` has the command already.
+pub fn sign_in_of(name: &str, state: &str, told: &str) -> Option<String> {
+    let waits = state == ServerState::Authenticating.as_str();
+    (waits && !told.contains("mcp authorize"))
+        .then(|| format!("; sign in with `{}`", narthex("mcp authorize {}", &[&name])))
 }
 
 fn told_in_logs(kind: &str, has_logs: bool) -> bool {
@@ -176,6 +186,13 @@ mod tests {
             row.activity = Some(activity.to_owned());
             assert_eq!(row.summary(), summary);
         }
+        // C22: a server that waits for a person names the command, once.
+        (row.status, row.activity) = (ServerState::Authenticating, None);
+        row.error = Some(CallError::new(CallErrorKind::AuthUnavailable, "it needs a sign-in"));
+        let end = "it needs a sign-in; sign in with `narthex mcp authorize git`";
+        assert!(row.summary().ends_with(end), "{}", row.summary());
+        row.error = Some(CallError::new(CallErrorKind::AuthUnavailable, end));
+        assert!(row.summary().ends_with(end), "{}", row.summary());
         row.is_overridden = true;
         assert_eq!(row.summary(), "overridden");
     }

@@ -1,7 +1,9 @@
 //! The assembly: configuration, registry, gateway and doors, and their shutdown.
 
 mod begin;
+mod in_process;
 mod parts;
+mod sign_ins;
 
 use std::{
     path::{Path, PathBuf},
@@ -28,6 +30,7 @@ use narthex_wire::Revision;
 use rustix::{fs::Access, io::Errno};
 use tokio::{net::TcpListener, sync::OnceCell};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use url::Url;
 
 use self::{
     begin::{begin, begin_run, begin_runs, post},
@@ -56,6 +59,8 @@ pub struct AppOptions {
     pub work_dir: PathBuf,
     /// The programs that carry runs out.
     pub executors: Executors,
+    /// The address of narthex's client id metadata document, if it is elsewhere.
+    pub client_metadata_url: Option<Url>,
     /// The doors; `None` for a call in process.
     pub doors: Option<Doors>,
 }
@@ -150,6 +155,10 @@ pub(crate) fn check(audit_dir: &Path, is_strict: bool) -> Result<(), Failure> {
     supervision(is_strict).map(drop)
 }
 
+fn open_audit(folder: &Path) -> Result<Audit, Failure> {
+    Audit::open(folder, &AuditSettings::default()).map_err(|error| unrecorded(&error))
+}
+
 fn unrecorded(error: &AuditError) -> Failure {
     Failure::new(ErrorKind::Unavailable, with_causes(error))
 }
@@ -160,6 +169,8 @@ impl App {
     /// # Errors
     /// When the audit record or a door cannot be opened.
     pub async fn start(options: AppOptions) -> Result<Self, Failure> {
+        let audit = open_audit(&options.audit_dir)?;
+        let (sign_ins, credentials) = sign_ins::open(&options);
         let connections = options.connections;
         let registry = Registry::new(RegistryOptions {
             deadlines: connections.deadlines,
@@ -170,11 +181,10 @@ impl App {
             children_max: connections.processes_max,
             supervision: supervision(connections.is_strict)?,
             proxies: connections.proxies,
+            credentials: Some(credentials),
             ..RegistryOptions::new(identity(), options.environment.clone())
         })
         .map_err(|error| no_randomness(&error))?;
-        let audit = Audit::open(&options.audit_dir, &AuditSettings::default())
-            .map_err(|error| unrecorded(&error))?;
         let (meters, granted) = shared(&options.servers);
         let local = local_run(&options.token, options.policy, &meters, granted)?;
         let gateway = GatewayOptions { meters, ..options.gateway };
@@ -183,7 +193,8 @@ impl App {
         begin_run(&gateway, &local)?;
         let (closing, tasks) = (CancellationToken::new(), TaskTracker::new());
         // First, so that no door is ever asked about an empty set of servers.
-        let control = begin(registry, options.servers, audit).await?;
+        let control = begin(registry, options.servers, sign_ins.as_ref(), audit).await?;
+        sign_ins::begin(sign_ins, control.as_ref(), &gateway);
         gateway.follow_profiles(&local);
         let mut outbound = None;
         let runs = match &control {
@@ -205,8 +216,7 @@ impl App {
                     shares: options.doors.as_ref().map(|doors| doors.shares.clone()),
                 };
                 let runs = Runs::new(gateway.clone(), control.clone(), runs);
-                let hosts = options.doors.as_ref().map(|doors| doors.post_hosts.clone());
-                outbound = hosts.map(|hosts| post(&gateway, control, hosts));
+                outbound = options.doors.as_ref().map(|doors| post(&gateway, control, doors));
                 Box::pin(begin_runs(&gateway, control, &runs, outbound.clone())).await?;
                 Some(runs)
             }
@@ -322,6 +332,8 @@ impl App {
         self.tasks.close();
         // From now on nothing starts that would have to be stopped (E126).
         if let Some(control) = &self.control {
+            // Their tokens are in the store, which closes with the control plane.
+            sign_ins::close(control).await;
             control.close().await;
         }
         // Servers are needed until the doors have given their last answer, and the gateway stops

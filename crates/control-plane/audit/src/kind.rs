@@ -34,6 +34,16 @@ kinds! {
     SERVER_DISABLED = "workspace.mcp.disabled";
     /// A server was enabled.
     SERVER_ENABLED = "workspace.mcp.enabled";
+    /// A sign-in to a server was started; `details.device` is true if another device finishes it.
+    SERVER_SIGN_IN_BEGUN = "workspace.mcp.sign_in_begun";
+    /// A human has signed in to a server; `details.issuer` is its authorization server.
+    SERVER_SIGNED_IN = "workspace.mcp.signed_in";
+    /// A sign-in to a server failed at its end; `details.reason` is the kind of the failure.
+    SERVER_SIGN_IN_FAILED = "workspace.mcp.sign_in_failed";
+    /// The tokens of a server were deleted.
+    SERVER_SIGNED_OUT = "workspace.mcp.signed_out";
+    /// The tokens of a server could not be renewed; `details.reason` is the cause.
+    SERVER_RENEWAL_FAILED = "workspace.mcp.renewal_failed";
     /// A capability was added to the catalog.
     CAPABILITY_REGISTERED = "workspace.capability.registered";
     /// A capability was changed.

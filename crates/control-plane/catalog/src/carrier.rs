@@ -116,7 +116,7 @@ fn reserved(entry: &ServerEntry, name: &str) -> Option<&'static str> {
     let is_of_auth = match &entry.auth {
         EntryAuth::None => false,
         EntryAuth::ApiKey { header_name, .. } => header_name.eq_ignore_ascii_case(&lower),
-        EntryAuth::ClientCredentials { .. } | EntryAuth::AuthorizationCode { .. } => {
+        EntryAuth::ClientCredentials(_) | EntryAuth::AuthorizationCode(_) => {
             lower == "authorization"
         }
     };

@@ -17,7 +17,7 @@ use narthex_model::{
 };
 use serde::Serialize;
 
-pub use auth::{AuthClient, AuthText, EntryAuth};
+pub use auth::{AuthClient, AuthText, EntryAuth, EntryClientCredentials, EntryProof, EntrySignIn};
 pub(crate) use confinement::ProgramConfinement;
 pub use made_by::MadeBy;
 use scopes::SCOPES;
@@ -171,6 +171,7 @@ fn read(reader: &mut Reader, object: &Object<'_>, id: Option<&ServerId>) -> Opti
     let settings = settings::read(reader, object);
     let (id, name) = names?;
     let (shape, auth) = (shape?, auth?);
+    auth::check(reader, object, &shape, &auth);
     let entry = ServerEntry {
         id,
         name,
@@ -287,8 +288,8 @@ impl ServerEntry {
             Shape::Stdio(StdioShape::Command(_)) | Shape::Http(_) | Shape::Sse(_) => {}
         }
         match &self.auth {
-            EntryAuth::None | EntryAuth::ApiKey { .. } => None,
-            EntryAuth::ClientCredentials { .. } | EntryAuth::AuthorizationCode { .. } => {
+            EntryAuth::None | EntryAuth::ApiKey { .. } | EntryAuth::ClientCredentials(_) => None,
+            EntryAuth::AuthorizationCode(_) => {
                 let what = format!("signing in by `{}`", self.auth.mode());
                 let instead = "use the auth mode `apiKey` if the server accepts a key";
                 Some(("auth.mode", started(&what, instead)))

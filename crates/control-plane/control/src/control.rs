@@ -20,14 +20,14 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use crate::live::{KeyedLock, LiveGrants, LiveRules, LiveTurns, ProofRule};
 use crate::shipping::Shipper;
 use crate::{
-    ControlError, GrantOptions, LoginOptions, Variables,
+    ControlError, GrantOptions, LoginOptions, ServerSignIns, Variables,
     access::Access,
     audit,
     cuts::{self, Cuts},
     filled::Applied,
     follow,
     login::Login,
-    seeding,
+    seeding, sign_ins,
 };
 
 /// The parts of a control plane.
@@ -45,6 +45,8 @@ pub struct ControlOptions {
     pub audit: Audit,
     /// The ways for humans to sign in; `None` if no human can.
     pub login: Option<LoginOptions>,
+    /// The sign-ins to servers, which the registry uses as well; `None` if there are none.
+    pub sign_ins: Option<ServerSignIns>,
     /// The meters of calls, shared with the gateway.
     pub meters: Meters,
     /// The grants of the live configuration's workspace, shared with the process's own run.
@@ -89,6 +91,7 @@ pub(crate) struct Shared {
     pub(crate) turns: Arc<LiveTurns>,
     pub(crate) executors: KnownExecutors,
     pub(crate) login: Option<Login>,
+    pub(crate) sign_ins: Option<ServerSignIns>,
     /// Locked while a change modifies the store and the registry, so that both agree.
     pub(crate) changing: tokio::sync::Mutex<()>,
     /// Locked while the catalog of a workspace changes, so that the checks against it still hold.
@@ -119,6 +122,7 @@ impl Control {
             variables,
             audit,
             login,
+            sign_ins,
             meters,
             grants,
             granting,
@@ -162,6 +166,7 @@ impl Control {
             rules: Arc::new(rules.map_err(ControlError::Store)?),
             executors,
             login: login.map(|options| Login::new(options, &proxies)),
+            sign_ins,
             changing: tokio::sync::Mutex::default(),
             cataloguing: KeyedLock::default(),
             counting: tokio::sync::Mutex::default(),
@@ -171,6 +176,11 @@ impl Control {
             closing: CancellationToken::new(),
         });
         audit::start(&shared);
+        // Subscribed before the first server connects, so that no change is missed.
+        if let Some(all) = shared.sign_ins.clone() {
+            let changes = all.sign_ins.changes();
+            shared.tasks.spawn(sign_ins::follow(shared.clone(), all, changes));
+        }
         seeding::seed(&shared, &defaults).await?;
         shared.files.load().await;
         follow::tell_faults(&*follow::apply(&shared).await);

@@ -8,6 +8,7 @@ use narthex_vault::VaultError;
 
 use crate::{
     AccessError, CatalogError, GrantError, KeyedError, LoginError, MessageError, RulesError,
+    ServerSignInError,
 };
 
 /// An error of a request that has changed nothing.
@@ -52,6 +53,9 @@ pub enum ControlError {
     /// Another request with the same idempotency key conflicts.
     #[error(transparent)]
     Keyed(#[from] KeyedError),
+    /// A sign-in to a server failed.
+    #[error(transparent)]
+    SignIn(#[from] ServerSignInError),
     /// This process has no vault.
     #[error("this process has no secrets; start the daemon with `{}`", narthex("up", &[]))]
     NoVault,
@@ -99,6 +103,7 @@ impl ControlError {
             Self::Login(error) => error.kind(),
             Self::Message(error) => error.kind(),
             Self::Keyed(error) => error.kind(),
+            Self::SignIn(error) => error.kind(),
             Self::Bug(_) => ErrorKind::Bug,
             Self::NoSettings | Self::NoFiles | Self::NoVault | Self::NoAudit => ErrorKind::Conflict,
         }

@@ -20,12 +20,14 @@ mod keys;
 mod live;
 mod login;
 mod messages;
+pub mod oauth;
 mod probe;
 mod rules;
 mod secrets;
 mod seeding;
 mod servers;
 mod shipping;
+mod sign_ins;
 mod traffic;
 
 pub use access::{
@@ -59,6 +61,10 @@ pub use narthex_catalog::{
 pub use narthex_cedar::{Named, RuleFault, RuleFaults, RuleName, RuleSet, SCHEMA as POLICY_SCHEMA};
 pub use narthex_login::{ConsentError, LoginOptions, ProviderOptions};
 pub use narthex_model::{AgentEnv, Page};
+pub use narthex_oauth_client::{
+    Begun as SignInBegun, DeviceBegun, DeviceState, Finished as SignInFinished, GrantStatus,
+    store::GrantFacts,
+};
 pub use narthex_store::{
     AuditPlace, AuditSettings, EnvBindingRow, GrantRequestRow, GrantRequestStatus, GrantRow,
     PasskeyRow, Workspace,
@@ -67,4 +73,7 @@ pub use probe::{Probe, Probing, Stage, StageName, StageOutcome};
 pub use rules::{RulesChecked, RulesError, WrittenRules};
 pub use secrets::{SecretRows, SecretUses};
 pub use servers::Saved;
+pub use sign_ins::{
+    CLIENT_METADATA, CLIENT_NAME, ServerSignInError, ServerSignIns, SignInCounts, public_base,
+};
 pub use traffic::{Usage, UsageRow};

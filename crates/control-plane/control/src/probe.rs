@@ -93,6 +93,8 @@ pub struct Probe {
     pub name: String,
     /// True if every list that the server has could be read.
     pub ok: bool,
+    /// True if the connection failed since a person must sign in first.
+    pub needs_sign_in: bool,
     /// The stages that were tried. If the connection failed, it is the last one.
     pub stages: Vec<Stage>,
     /// The server's own name.
@@ -108,6 +110,8 @@ pub struct Probe {
 pub struct Probing {
     registry: Registry,
     definition: Arc<ServerDefinition>,
+    /// The control plane that knows the open sign-ins; `None` for a server of a run.
+    control: Option<Control>,
 }
 
 impl Control {
@@ -121,14 +125,14 @@ impl Control {
         let row = row.ok_or_else(|| VerbError::Unknown(name.to_owned()))?;
         let definition = row.definition.clone();
         let definition = definition.ok_or_else(|| VerbError::Faulty(name.to_owned()))?;
-        Ok(self.probe_beside(definition))
+        Ok(Probing { control: Some(self.clone()), ..self.probe_beside(definition) })
     }
 
     /// Prepares a test like [`Control::probe`], for a server of a run, which has no name in the
     /// registry. The test's connection is separate from the run's.
     #[must_use]
     pub fn probe_beside(&self, definition: Arc<ServerDefinition>) -> Probing {
-        Probing { registry: self.shared.registry.clone(), definition }
+        Probing { registry: self.shared.registry.clone(), definition, control: None }
     }
 }
 
@@ -138,6 +142,7 @@ impl Probing {
         let mut probe = Probe {
             name: self.definition.alias.as_str().to_owned(),
             ok: false,
+            needs_sign_in: false,
             stages: Vec::new(),
             server_name: None,
             server_version: None,
@@ -154,7 +159,14 @@ impl Probing {
             Err(error) => StageOutcome::Failed { reason: error.operator_cause().to_owned() },
         };
         probe.stage(StageName::Connect, outcome, since, &told);
-        let Ok(link) = opened else { return probe };
+        let link = match opened {
+            Ok(link) => link,
+            Err(error) => {
+                let is_about_auth = error.kind == CallErrorKind::AuthUnavailable;
+                probe.needs_sign_in = is_about_auth && self.has_open_sign_in();
+                return probe;
+            }
+        };
         probe.read_facts(&link);
         let within = self.registry.deadlines(&self.definition).list;
         let testing = async {
@@ -171,6 +183,16 @@ impl Probing {
         };
         probe.ok = probe.stages.iter().all(is_fine);
         probe
+    }
+}
+
+impl Probing {
+    fn has_open_sign_in(&self) -> bool {
+        let status = self
+            .control
+            .as_ref()
+            .and_then(|control| control.sign_in_status(&self.definition.alias));
+        status.is_some_and(|status| status.pending.is_some())
     }
 }
 

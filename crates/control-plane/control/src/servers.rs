@@ -8,7 +8,7 @@ use narthex_registry::{
     layers::{SettingsChange, SettingsFile, place},
 };
 
-use crate::{By, Control, ControlError};
+use crate::{By, Control, ControlError, sign_ins};
 
 /// The change of an entry of the settings that is disabled there.
 const ENABLED: &str = r#"{"disabled": null}"#;
@@ -173,14 +173,6 @@ impl Control {
         Ok(self.shared.registry.reconnect(name).await?)
     }
 
-    /// Asks a server's user to sign in again (E59). `None` if there is no such server (E58).
-    ///
-    /// # Errors
-    /// When the registry is closed.
-    pub async fn reauthorize(&self, name: &str) -> Result<Option<ServerResult>, ControlError> {
-        Ok(self.shared.registry.reauthorize(name).await?)
-    }
-
     /// The last lines that a server wrote to stderr, over all its starts, the oldest first.
     ///
     /// # Errors
@@ -233,7 +225,12 @@ impl Control {
         Ok(edited.warnings)
     }
 
-    fn server_event(&self, kind: &'static str, name: &str, by: By) -> AuditEvent<'static> {
+    pub(crate) fn server_event(
+        &self,
+        kind: &'static str,
+        name: &str,
+        by: By,
+    ) -> AuditEvent<'static> {
         let event = AuditEvent::new(kind, by).in_workspace(&self.shared.workspace);
         event.on("server", name.to_owned())
     }
@@ -245,7 +242,7 @@ impl Control {
         storing.await.map_err(ControlError::Store)
     }
 
-    /// Removes a server from the registry, and its stored flag.
+    /// Removes a server from the registry, with its stored flag and its sign-ins.
     async fn forget(&self, name: &str) -> Result<(), ControlError> {
         if let Some(store) = &self.shared.store {
             let flags = store.server_flags();
@@ -258,7 +255,22 @@ impl Control {
             }
         }
         self.shared.registry.remove_server(name)?;
+        sign_ins::forget(self, name).await;
+        self.drop_sign_ins(name).await;
         Ok(())
+    }
+
+    /// Removes the rows of all sign-ins to a server. A server of its name may be another one later,
+    /// and gets no tokens of this one.
+    async fn drop_sign_ins(&self, name: &str) {
+        let Some(store) = &self.shared.store else { return };
+        let grants = store.oauth_grants();
+        if let Err(error) = grants.drop_server(&self.shared.workspace, name).await {
+            tracing::warn!(
+                server.name = name, %error,
+                "the sign-ins to a removed server could not be deleted"
+            );
+        }
     }
 
     fn settings(&self) -> Result<&SettingsFile, ControlError> {

@@ -6,6 +6,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use narthex_model::{OAuth, ServerAuth, SharedGrant};
 use narthex_oauth::client::{ClientDocument, redirect_uri};
 use narthex_upstream::{CredentialQuery, CredentialSource, Credentials, changes};
 use tokio::sync::broadcast;
@@ -233,17 +234,6 @@ impl SignIns {
         Ok(done)
     }
 
-    /// Reads a grant of the store again in the background, as another process has written it.
-    pub fn reread(&self, key: &GrantKey) {
-        let known = self.known().get(key).cloned();
-        let read = |known: &Arc<ServerCredential>| {
-            known.holding.with_state(|state| state.read_at.is_some())
-        };
-        if let Some(known) = known.filter(read) {
-            drop(job::start(&known.holding, Job::Load));
-        }
-    }
-
     /// The status of a grant, from memory. `None` if nothing is known of it.
     #[must_use]
     pub fn status(&self, key: &GrantKey) -> Option<GrantStatus> {
@@ -274,6 +264,18 @@ impl SignIns {
             redirect_uris: bases.map(|base| redirect_uri(base, None)).collect(),
             jwks_uri: None,
         })
+    }
+
+    /// Reads a grant again that another process may have stored or dropped. Does nothing for a
+    /// server that this process does not know, and does not wait.
+    pub fn changed_elsewhere(&self, key: &GrantKey) {
+        let known = self.known().get(key).cloned();
+        let is_read = |known: &Arc<ServerCredential>| {
+            known.holding.with_state(|state| state.read_at.is_some())
+        };
+        if let Some(known) = known.filter(is_read) {
+            drop(job::start(&known.holding, Job::Load));
+        }
     }
 
     /// Ends the waiting tasks, and waits for those that talk to an authorization server.
@@ -317,10 +319,18 @@ impl CredentialSource for SignIns {
         if !changes(&target.auth) {
             return None;
         }
-        let key = GrantKey {
-            workspace: holder.map_or_else(|| self.workspace.to_string(), |h| h.workspace.clone()),
-            server: alias.as_str().to_owned(),
-            user: holder.map(|holder| holder.user.clone()),
+        let key = match shared_grant(&target.auth) {
+            Some(grant) => GrantKey {
+                workspace: grant.workspace.to_string(),
+                server: grant.server.clone(),
+                user: None,
+            },
+            None => GrantKey {
+                workspace: holder
+                    .map_or_else(|| self.workspace.to_string(), |holder| holder.workspace.clone()),
+                server: alias.as_str().to_owned(),
+                user: holder.map(|holder| holder.user.clone()),
+            },
         };
         let server = SignInTarget {
             key,
@@ -330,6 +340,15 @@ impl CredentialSource for SignIns {
             session: None,
         };
         Some(self.hold(&server))
+    }
+}
+
+/// The grant that all runs of a workspace share, if the entry names one.
+fn shared_grant(auth: &ServerAuth) -> Option<&SharedGrant> {
+    let ServerAuth::OAuth(oauth) = auth else { return None };
+    match &**oauth {
+        OAuth::ClientCredentials(auth) => auth.grant.as_ref(),
+        OAuth::AuthorizationCode(_) => None,
     }
 }
 

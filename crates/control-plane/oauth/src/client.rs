@@ -11,6 +11,7 @@
 mod authentication;
 mod authorization;
 mod callback;
+mod configured;
 mod device;
 mod discovery;
 mod exchange;
@@ -32,6 +33,9 @@ pub use authorization::{
     ATTEMPT_LIFE, Attempt, AuthorizationError, Binding, Plan, StoredAttemptFault,
 };
 pub use callback::{Awaited, Callback, CallbackFault, redirect_uri, state_hash};
+pub use configured::{
+    ClientCredentials, ConfiguredFault, SETTING_ALGORITHM, SETTING_PRIVATE_KEY, SETTING_TOKEN_URL,
+};
 pub use device::{Device, DeviceError, DeviceStep};
 pub use discovery::{Discovery, DiscoveryError, Found, Step};
 pub use exchange::{Subject, TokenExchange, read_id_jag};

@@ -11,7 +11,7 @@ pub(crate) mod sqlite;
 pub(crate) mod statement;
 pub(crate) mod times;
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use futures_core::future::BoxFuture;
 use sqlx::{Encode, Type, query::Query};
@@ -31,6 +31,12 @@ pub(crate) const BUSY_LIMIT: Duration = Duration::from_secs(5);
 const CLOSE_LIMIT: Duration = Duration::from_secs(12);
 /// Most connections that read.
 const READERS_MAX: u32 = 4;
+
+/// The clock of a server, in milliseconds since 1970. No file is asked for it.
+const NOW: Statement = Statement {
+    name: "database.now",
+    sql: "SELECT CAST(floor(extract(epoch FROM clock_timestamp()) * 1000) AS BIGINT) AS now_ms",
+};
 
 /// An open database. Clones are the same one.
 #[derive(Debug, Clone)]
@@ -79,6 +85,18 @@ impl Database {
             };
             Ok(rows.into_iter().map(|row| Row::new(statement, row)).collect())
         })
+    }
+
+    /// The time by the clock that all processes on this database share.
+    pub(crate) async fn now(&self) -> Result<SystemTime, StatementError> {
+        match self {
+            Self::Sqlite(_) => Ok(SystemTime::now()),
+            Self::Postgres(_) => {
+                let rows = self.read(NOW, &[]).await?;
+                let row = rows.first().ok_or(StatementError::Damaged { statement: NOW.name })?;
+                times::time(row, "now_ms")
+            }
+        }
     }
 
     /// Runs a statement that writes; the change is stored when this returns.

@@ -43,6 +43,11 @@ pub use objects::inboxes::{DueMessage, GivenAt, InboxCount, Inboxes, NewUnread};
 pub use objects::kept_answers::{KeptAnswer, KeptAnswers, NewRequest};
 pub use objects::logins::{FoundLink, LoginSessionRow, Logins, NewSignInLink};
 pub use objects::mcp_clients::{McpClientRow, McpClients};
+pub use objects::oauth_attempts::{OAUTH_ATTEMPTS_MAX, OAuthAttemptRow, OAuthAttempts};
+pub use objects::oauth_clients::{OAuthClientKey, OAuthClients};
+pub use objects::oauth_grants::{
+    OAuthChanges, OAuthFacts, OAuthGrantKey, OAuthGrantRow, OAuthGrants,
+};
 pub use objects::outbound::{
     ChannelRow, Channels, DeliveryRow, NewWebhook, Told, WebhookRow, Webhooks,
 };

@@ -1,6 +1,6 @@
 //! The store: opened once, with access to all objects.
 
-use std::{collections::BTreeMap, path::Path};
+use std::{collections::BTreeMap, path::Path, time::SystemTime};
 
 use futures_core::future::BoxFuture;
 use narthex_model::{CatalogKind, Secret, WorkspaceId};
@@ -9,9 +9,10 @@ use crate::schema::{connect, open};
 use crate::{
     Audit, CatalogRows, CatalogStep, Channels, ConnectError, CostRows, CutRows, Definitions,
     DefinitionsOf, EnvBindings, EventRows, GrantRequests, GrantRows, Inboxes, KeptAnswers, Logins,
-    McpClients, OpenError, Principals, Proofs, RestingRows, RunRows, Secrets, SeededDefaults,
-    ServerFlags, ServiceTokens, SessionRows, Shares, StatementError, SuspendedRows, TrafficRows,
-    TrustedFiles, Webhooks, WorkspaceRulesRows, Workspaces,
+    McpClients, OAuthAttempts, OAuthClients, OAuthGrants, OpenError, Principals, Proofs,
+    RestingRows, RunRows, Secrets, SeededDefaults, ServerFlags, ServiceTokens, SessionRows, Shares,
+    StatementError, SuspendedRows, TrafficRows, TrustedFiles, Webhooks, WorkspaceRulesRows,
+    Workspaces,
     database::Database,
     objects::definitions::{
         numbers,
@@ -196,6 +197,33 @@ impl Store {
     #[must_use]
     pub fn mcp_clients(&self) -> McpClients<'_> {
         McpClients::new(&self.database)
+    }
+
+    /// Grants of narthex at the authorization servers of others.
+    #[must_use]
+    pub fn oauth_grants(&self) -> OAuthGrants<'_> {
+        OAuthGrants::new(&self.database)
+    }
+
+    /// Clients as which narthex is registered at the authorization servers of others.
+    #[must_use]
+    pub fn oauth_clients(&self) -> OAuthClients<'_> {
+        OAuthClients::new(&self.database)
+    }
+
+    /// Open sign-ins of narthex at the authorization servers of others.
+    #[must_use]
+    pub fn oauth_attempts(&self) -> OAuthAttempts<'_> {
+        OAuthAttempts::new(&self.database)
+    }
+
+    /// The time by the one clock that all daemons on this store share: the server's, or this
+    /// machine's for a file.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn now(&self) -> Result<SystemTime, StatementError> {
+        self.database.now().await
     }
 
     /// Channels that agents post to.

@@ -34,6 +34,7 @@ pub(crate) mod review_refusal;
 pub(crate) mod rounds;
 pub(crate) mod route;
 pub(crate) mod routed;
+mod sign_in;
 mod task_list;
 
 use std::{
@@ -66,6 +67,7 @@ impl Shared {
             Err(refusal) => return identity.refuse(caller, refusal),
         };
         let act = handling.is_act().then(|| Act::of(&caller.run));
+        let asked = request.clone();
         let watched = self.watched_list(caller, handling, place, &request);
         let answered = match place {
             Place::BuiltIn => Box::pin(self.built_in(caller, handling, request)).await,
@@ -73,7 +75,8 @@ impl Shared {
             Place::Server => self.call_server(caller, handling, request).await,
         };
         let is_ok = answered.is_ok();
-        let answering = answered.unwrap_or_else(|refusal| identity.refuse(caller, refusal));
+        let refuse = |refusal| self.refuse(caller, &asked, &identity, refusal);
+        let answering = answered.unwrap_or_else(refuse);
         // A recorded request is reported to watchers where its record ends.
         answering.with_act(act).told(watched, is_ok)
     }

@@ -22,12 +22,18 @@ use narthex_audit::{Audit, Outcome};
 use narthex_model::Alias;
 use narthex_traffic::{LimitKind, LimitScope};
 use prometheus_client::{
+    collector::Collector,
     encoding::{EncodeLabelSet, text::encode},
     metrics::{counter::Counter, family::Family, gauge::Gauge, info::Info},
     registry::Registry,
 };
 
-use self::{counted::Counted, process::ProcessCollector, servers::Servers};
+pub use self::counted::Labelled;
+use self::{
+    counted::{Counted, LabelledCounter, LabelledGauge},
+    process::ProcessCollector,
+    servers::Servers,
+};
 
 /// The label of values outside of the bounded set.
 const OTHER: &str = "_other";
@@ -132,9 +138,22 @@ impl Metrics {
         help: &'static str,
         read: impl Fn() -> u64 + Send + Sync + 'static,
     ) {
-        let counted = Counted { name, help, read: Box::new(read) };
+        self.collect(Counted { name, help, read: Box::new(read) });
+    }
+
+    /// Shows counters of another crate from now on, one for each value of a label.
+    pub fn count_each(&self, counters: Labelled<u64>) {
+        self.collect(LabelledCounter(counters));
+    }
+
+    /// Shows gauges of another crate from now on, one for each value of a label.
+    pub fn measure_each(&self, gauges: Labelled<i64>) {
+        self.collect(LabelledGauge(gauges));
+    }
+
+    fn collect(&self, collector: impl Collector) {
         let mut registry = self.shared.registry.lock().unwrap_or_else(PoisonError::into_inner);
-        registry.register_collector(Box::new(counted));
+        registry.register_collector(Box::new(collector));
     }
 
     /// Counts a call that has ended. `alias` is the configured server it went to, if it was one.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use narthex_audit::Outcome;
-use narthex_model::{CallError, CallErrorKind, ErrorKind, Reader};
+use narthex_model::{CallError, CallErrorKind, ErrorKind, Reader, WantedSignIn};
 use narthex_wire::{Era, rpc};
 
 use self::failing::Failing;
@@ -201,6 +201,15 @@ impl Refusal {
             Self::Own(_) | Self::Mismatch | Self::Rpc { .. } | Self::Kind(..) | Self::Cancelled => {
                 None
             }
+        }
+    }
+
+    /// The server that waits for the sign-in of a person, with the sign-in.
+    pub(crate) fn sign_in(&self) -> Option<(&str, &WantedSignIn)> {
+        match self {
+            Self::Failed(failing) => failing.sign_in(),
+            Self::Shaped(refusal) => refusal.sign_in(),
+            _ => None,
         }
     }
 

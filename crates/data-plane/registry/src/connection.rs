@@ -6,6 +6,7 @@ mod life;
 mod open;
 mod pins;
 mod remedy;
+mod sign_in;
 
 use std::{
     fmt,
@@ -30,6 +31,7 @@ use self::pins::Pins;
 pub(crate) use self::{
     life::{relist, run},
     pins::Turn,
+    sign_in::SignIn,
 };
 use crate::{ConnectionId, Found, LegacySupport, registry::Shared};
 
@@ -42,6 +44,8 @@ pub(crate) struct Settings {
     pub(crate) idle_stop: Option<Duration>,
     /// True if nothing is connected, because a person must sign in first (D17).
     pub(crate) awaits_consent: bool,
+    /// True if the connection takes its credential from the registry's source, if there is one.
+    pub(crate) signs_in: bool,
 }
 
 /// Facts that are known of a server before a connection to it is made.
@@ -53,6 +57,8 @@ pub(crate) struct Before<'a> {
     pub(crate) file: Option<Arc<Path>>,
     /// Knowledge of whether a server of this definition answers `initialize`.
     pub(crate) legacy: Arc<LegacySupport>,
+    /// The credential of its links.
+    pub(crate) sign_in: SignIn,
 }
 
 /// The remedy where a person would have to sign in.
@@ -106,6 +112,7 @@ pub(crate) struct Connection {
     /// True if a caller wants a server that is asleep or probed.
     is_wanted: AtomicBool,
     woken: Notify,
+    sign_in: SignIn,
     pins: Pins,
 }
 
@@ -172,6 +179,7 @@ impl Connection {
             ended: watch::Sender::new(None),
             is_wanted: AtomicBool::new(false),
             woken: Notify::new(),
+            sign_in: before.sign_in,
             pins: Pins::new(before.file),
         }
     }
@@ -270,10 +278,12 @@ impl Connection {
         shared.into_iter().chain(self.further()).for_each(|link| link.retire());
     }
 
-    /// Starts a server that is asleep. Asks for an early attempt if the server is probed.
+    /// Starts a server that is asleep. Asks for an early attempt if the server is probed, and for a
+    /// new address if the server waits for a sign-in.
     pub(crate) fn wake(&self) {
         let found = self.found.load();
-        if found.is_asleep || found.is_probed {
+        let waits = found.state == ServerState::Authenticating;
+        if found.is_asleep || found.is_probed || waits {
             self.is_wanted.store(true, Ordering::Release);
             self.woken.notify_one();
         }
@@ -293,6 +303,9 @@ impl Connection {
             found.link = None;
             (found.is_asleep, found.is_probed) = (false, false);
             found.error = Some(ServerFailure::new(reason.call_kind(), lasting(&reason)));
+        }
+        if found.state != ServerState::Authenticating {
+            found.auth_url = None;
         }
         let found = Arc::new(found);
         self.found.store(found.clone());

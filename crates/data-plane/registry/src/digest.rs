@@ -4,8 +4,9 @@ use std::{path::Path, time::Duration};
 
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use narthex_model::{
-    ApiKeyAuth, AuthorizationCodeAuth, ClientCredentialsAuth, HeaderSource, HttpTarget,
-    NamedSecret, OAuth, OAuthClient, OAuthTokens, Secret, SecretName, ServerAuth, ServerDefinition,
+    ApiKeyAuth, AuthorizationCodeAuth, ClientCredentialsAuth, ClientProof, HeaderSource,
+    HttpTarget, NamedSecret, OAuth, OAuthClient, OAuthPkce, OAuthRegistration, OAuthResource,
+    OAuthTokens, Secret, SecretMethod, SecretName, ServerAuth, ServerDefinition, SharedGrant,
     StdioTarget, Target, WorkspaceId,
 };
 use sha2::Sha256;
@@ -152,45 +153,90 @@ impl Fields {
         self.optional(confinement.as_deref());
     }
 
-    /// Scopes come in their own order, whatever that of the file is (E49).
     fn oauth(&mut self, oauth: &OAuth) {
         self.text(oauth.mode());
         match oauth {
-            OAuth::ClientCredentials(auth) => {
-                let ClientCredentialsAuth {
-                    token_url,
-                    client_id,
-                    client_secret,
-                    scopes,
-                    audience,
-                    resource,
-                } = auth;
-                self.text(token_url);
-                self.text(client_id);
-                self.text(client_secret.expose());
-                self.many(scopes.iter().map(String::as_str));
-                self.optional(audience.as_deref());
-                self.optional(resource.as_deref());
+            OAuth::ClientCredentials(auth) => self.client_credentials(auth),
+            OAuth::AuthorizationCode(auth) => self.authorization_code(auth),
+        }
+    }
+
+    /// Scopes come in their own order, whatever that of the file is (E49).
+    fn client_credentials(&mut self, auth: &ClientCredentialsAuth) {
+        let ClientCredentialsAuth {
+            token_url,
+            client_id,
+            proof,
+            scopes,
+            audience,
+            resource,
+            authorization_server,
+            grant,
+        } = auth;
+        self.optional(token_url.as_deref());
+        self.text(client_id);
+        match proof {
+            ClientProof::Secret { secret, method } => {
+                self.text("secret");
+                self.text(secret.expose());
+                self.optional(method.map(SecretMethod::word));
             }
-            OAuth::AuthorizationCode(auth) => {
-                let AuthorizationCodeAuth { scopes, client, tokens, redirect_uri, resource } = auth;
-                self.many(scopes.iter().map(String::as_str));
-                self.flag(client.is_some());
-                if let Some(OAuthClient { id, secret }) = client {
-                    self.text(id);
-                    self.optional_secret(secret.as_ref());
-                }
-                self.flag(tokens.is_some());
-                if let Some(OAuthTokens { access_token, refresh_token, expires_at }) = tokens {
-                    self.text(access_token.expose());
-                    self.optional_secret(refresh_token.as_ref());
-                    self.flag(expires_at.is_some());
-                    self.number(expires_at.unwrap_or_default());
-                }
-                self.optional(redirect_uri.as_deref());
-                self.optional(resource.as_deref());
+            ClientProof::Key { pem, key_id, algorithm } => {
+                self.text("key");
+                self.text(pem.expose());
+                self.optional(key_id.as_deref());
+                self.optional(algorithm.as_deref());
             }
         }
+        self.many(scopes.iter().map(String::as_str));
+        self.optional(audience.as_deref());
+        self.optional(resource.as_deref());
+        self.optional(authorization_server.as_deref());
+        self.flag(grant.is_some());
+        if let Some(SharedGrant { workspace, server }) = grant {
+            self.text(workspace.as_str());
+            self.text(server);
+        }
+    }
+
+    fn authorization_code(&mut self, auth: &AuthorizationCodeAuth) {
+        let AuthorizationCodeAuth {
+            scopes,
+            client,
+            tokens,
+            redirect_uri,
+            resource,
+            registration,
+            pkce,
+            refresh_scope,
+            client_name,
+            authorization_server,
+            legacy,
+            keep_alive,
+        } = auth;
+        self.many(scopes.iter().map(String::as_str));
+        self.flag(client.is_some());
+        if let Some(OAuthClient { id, secret }) = client {
+            self.text(id);
+            self.optional_secret(secret.as_ref());
+        }
+        self.flag(tokens.is_some());
+        if let Some(OAuthTokens { access_token, refresh_token, expires_at }) = tokens {
+            self.text(access_token.expose());
+            self.optional_secret(refresh_token.as_ref());
+            self.flag(expires_at.is_some());
+            self.number(expires_at.unwrap_or_default());
+        }
+        self.optional(redirect_uri.as_deref());
+        self.optional(resource.as_ref().map(OAuthResource::as_str));
+        self.optional(registration.map(OAuthRegistration::word));
+        self.optional(pkce.map(OAuthPkce::word));
+        self.flag(refresh_scope.is_some());
+        self.flag(refresh_scope.unwrap_or_default());
+        self.optional(client_name.as_deref());
+        self.optional(authorization_server.as_deref());
+        self.flag(*legacy);
+        self.flag(*keep_alive);
     }
 
     fn http(&mut self, target: &HttpTarget) {

@@ -42,7 +42,7 @@ pub use mount::{
     MountError, MountFault, MountIdentity, MountOptions, MountSet, Mountable, Sharing, Unmounted,
 };
 pub use narthex_supervisor::{LogPart, TreeUse, trees};
-pub use narthex_upstream::{ClearedSecret, CutReason};
+pub use narthex_upstream::{ClearedSecret, CredentialSource, CutReason, Holder};
 pub use outcome::{ServerResult, VerbError};
 pub use pins::{DefinitionPins, Held, LookError, Looking, PinnedList, PinnedSaid, Said};
 pub use pool::{Mount, WatchedMount};

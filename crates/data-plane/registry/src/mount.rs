@@ -7,9 +7,10 @@
 use std::{collections::HashSet, fmt, sync::Arc, time::Duration};
 
 use narthex_model::{
-    Alias, CallErrorKind, ServerDefinition, ServerFailure, ServerState, command::narthex,
+    Alias, CallErrorKind, ServerAuth, ServerDefinition, ServerFailure, ServerState, Target,
+    command::narthex,
 };
-use narthex_upstream::{CutReason, Ended};
+use narthex_upstream::{CutReason, Ended, Holder};
 
 use crate::{
     ConnectionId, Found, Mount, Registry,
@@ -29,11 +30,14 @@ pub struct MountOptions {
     /// True if one failure undoes the whole set. Servers marked as optional may still fail.
     /// Default: true.
     pub is_strict: bool,
+    /// The human whose grants the set uses at servers to which a person signs in. `None`: such a
+    /// server is `authenticating`, and is not connected.
+    pub holder: Option<Holder>,
 }
 
 impl Default for MountOptions {
     fn default() -> Self {
-        Self { timeout: MOUNT_TIMEOUT, is_strict: true }
+        Self { timeout: MOUNT_TIMEOUT, is_strict: true, holder: None }
     }
 }
 
@@ -140,8 +144,8 @@ struct Begun {
 impl Registry {
     /// Mounts a set of servers and waits until each is ready or has failed. Waits for a connection
     /// that another caller is making (R-E4). A server that needs a person's sign-in is
-    /// `authenticating`, which is no failure (D17), and is not connected. A server that is switched
-    /// off is refused; a later switch-off also ends its mounts (D10).
+    /// `authenticating`, which is no failure (D17); without a holder it is not even connected. A
+    /// server that is switched off is refused; a later switch-off also ends its mounts (D10).
     ///
     /// # Errors
     /// In a strict set, when a server fails or is off that is not optional, or two have one alias.
@@ -236,13 +240,29 @@ impl Registry {
     fn mount_one(&self, mountable: &Mountable, options: &MountOptions) -> Mount {
         let (shared, definition) = (&self.shared, &mountable.definition);
         let (digest, identity) = (shared.key.of(definition), mountable.identity.clone());
-        let key = PoolKey::new(definition, digest, identity, mountable.sharing);
+        let is_per_user = definition.is_per_user();
+        let has_source = shared.options.credentials.is_some();
+        // The grant of a human is for servers to which humans sign in.
+        let holder = options.holder.as_ref().filter(|_| is_per_user && has_source);
+        let key = PoolKey::new(definition, digest, identity, mountable.sharing).held_by(holder);
         let deadlines = shared.options.deadlines.within(options.timeout);
         let idle_stop = shared.options.idle_stop;
-        let awaits_consent = definition.awaits_consent();
-        let settings = Settings { deadlines, idle_stop, awaits_consent };
+        let settings = Settings {
+            deadlines,
+            idle_stop,
+            awaits_consent: definition.awaits_consent() && holder.is_none(),
+            signs_in: holder.is_some() || is_of_catalog(mountable) && !is_per_user,
+        };
         shared.mount(key, definition, settings, Before::default())
     }
+}
+
+/// True for a server of a catalog whose entry names OAuth. An entry of a run's own must not get the
+/// tokens of a server that has the same name elsewhere. Remote servers whose entries name no
+/// sign-in are asked without one, even if they want one.
+fn is_of_catalog(mountable: &Mountable) -> bool {
+    let Target::Http(target) = &mountable.definition.target else { return false };
+    mountable.identity.server.is_some() && matches!(target.auth, ServerAuth::OAuth(_))
 }
 
 /// The error text for a server that is disabled, with the way to enable it.

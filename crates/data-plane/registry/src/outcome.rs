@@ -54,6 +54,9 @@ impl ServerResult {
     }
 
     fn of(id: &str, found: &Found) -> Self {
+        if let (ServerState::Authenticating, Some(auth_url)) = (found.state, &found.auth_url) {
+            return Self::Authenticating { id: id.to_owned(), auth_url: auth_url.clone() };
+        }
         match found.state {
             ServerState::Ready => {
                 Self::Ready { id: id.to_owned(), tool_count: found.inventory.tools.len() }

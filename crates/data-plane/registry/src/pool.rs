@@ -12,12 +12,12 @@ use std::{
 };
 
 use narthex_model::{Alias, Provenance, ServerDefinition};
-use narthex_upstream::Ended;
+use narthex_upstream::{Ended, Holder};
 use tokio::sync::watch;
 
 use crate::{
     ConnectionId, Found, MountIdentity, ServerRow, Sharing,
-    connection::{self, Before, Connection, Settings},
+    connection::{self, Before, Connection, Settings, SignIn},
     digest::Digest,
     registry::Shared,
 };
@@ -29,6 +29,8 @@ pub(crate) struct PoolKey {
     pub(crate) digest: Digest,
     pub(crate) identity: Arc<MountIdentity>,
     pub(crate) sharing: Sharing,
+    /// The human whose grant the connection uses. No other human gets the connection.
+    pub(crate) holder: Option<Holder>,
     /// A unique number if the connection is never shared, even if all else is equal.
     apart: Option<u64>,
 }
@@ -46,7 +48,17 @@ impl PoolKey {
     ) -> Self {
         let is_somebodys = definition.is_per_user() && identity.credential.is_none();
         let apart = is_somebodys.then(|| APART.fetch_add(1, Ordering::Relaxed));
-        Self { alias: definition.alias.clone(), digest, identity, sharing, apart }
+        let alias = definition.alias.clone();
+        Self { alias, digest, identity, sharing, holder: None, apart }
+    }
+
+    /// The key of a connection that uses the grant of this human, and may be shared by all mounts
+    /// that use the same grant.
+    pub(crate) fn held_by(self, holder: Option<&Holder>) -> Self {
+        match holder {
+            Some(holder) => Self { holder: Some(holder.clone()), apart: None, ..self },
+            None => self,
+        }
     }
 }
 
@@ -275,6 +287,18 @@ impl Pool {
         of.filter_map(|(_, held)| held.upgrade()).map(Mount::first).collect()
     }
 
+    /// References to all connections of an alias that use the grant of this holder, or the shared
+    /// one.
+    pub(crate) fn of_grant(&self, alias: &Alias, holder: Option<&Holder>) -> Vec<Mount> {
+        // A reference that is dropped takes the lock.
+        let held: Vec<_> = self.mounted().by_id.values().filter_map(Weak::upgrade).collect();
+        let is_meant = |held: &Arc<Mounted>| {
+            let is_its = held.key.alias == *alias && held.key.holder.as_ref() == holder;
+            is_its && held.connection.signs_in()
+        };
+        held.into_iter().filter(is_meant).map(Mount::first).collect()
+    }
+
     /// Hands this connection to no further caller; present holders keep it.
     pub(crate) fn forget(&self, mount: &Mount) {
         let mut mounted = self.mounted();
@@ -297,12 +321,17 @@ impl Shared {
         settings: Settings,
         before: Before<'_>,
     ) -> Mount {
+        let credentials = match settings.signs_in {
+            true => self.credentials_of(definition, key.holder.as_ref()),
+            false => None,
+        };
         let mut mounted = self.pool.mounted();
         let held = mounted.by_key.get(&key).and_then(Weak::upgrade);
         if let Some(held) = held.as_ref().filter(|held| held.connection.is_usable()) {
             return Mount::defined(held.clone(), definition);
         }
-        let before = Before { legacy: self.handshakes.of(key.digest), ..before };
+        let sign_in = SignIn::new(credentials, key.holder.is_some());
+        let before = Before { legacy: self.handshakes.of(key.digest), sign_in, ..before };
         let connection = Arc::new(Connection::new(self, definition.clone(), settings, before));
         let new = Arc::new(Mounted {
             key: key.clone(),

@@ -1,5 +1,6 @@
 //! The set of servers: configured together, connected independently, published as snapshots.
 
+mod credentials;
 mod links;
 mod profile_sets;
 mod verbs;
@@ -15,7 +16,9 @@ use arc_swap::ArcSwap;
 use narthex_http_client::Proxies;
 use narthex_model::Alias;
 use narthex_supervisor::{BaseEnvironment, LogRing};
-use narthex_upstream::{ClientIdentity, ConnectContext, Deadlines, Health, LinkEvent, Supervision};
+use narthex_upstream::{
+    ClientIdentity, ConnectContext, CredentialSource, Deadlines, Health, LinkEvent, Supervision,
+};
 use narthex_wire::{Limits, Message};
 use tokio::{
     runtime::Handle,
@@ -66,6 +69,9 @@ pub struct RegistryOptions {
     /// True if a caller will set a reviewer of definitions ([`Registry::set_pins`]). Otherwise an
     /// entry that pins its definitions is faulty.
     pub has_pins: bool,
+    /// The source of credentials that can change. Without it, a server whose entry names OAuth
+    /// cannot be connected.
+    pub credentials: Option<Arc<dyn CredentialSource>>,
 }
 
 impl RegistryOptions {
@@ -83,6 +89,7 @@ impl RegistryOptions {
             idle_stop: None,
             children_max: 64,
             has_pins: false,
+            credentials: None,
         }
     }
 }
@@ -269,7 +276,7 @@ impl Shared {
 
     pub(crate) fn settings(&self) -> Settings {
         let RegistryOptions { deadlines, idle_stop, .. } = self.options;
-        Settings { deadlines, idle_stop, awaits_consent: false }
+        Settings { deadlines, idle_stop, awaits_consent: false, signs_in: true }
     }
 
     /// Publishes a snapshot of the rows as they are, which may differ from the last ones.
@@ -331,6 +338,8 @@ impl Shared {
             proxies: self.options.proxies.clone(),
             on_phase: None,
             health: health.clone(),
+            credentials: None,
+            has_holder: false,
         }
     }
 

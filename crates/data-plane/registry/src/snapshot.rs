@@ -70,6 +70,9 @@ pub struct Found {
     pub activity: Option<&'static str>,
     /// Reason for `error` or `authenticating`.
     pub error: Option<ServerFailure>,
+    /// The address at which a person signs in to the server, if one is open: only in
+    /// `authenticating`.
+    pub auth_url: Option<String>,
     /// The shared link: only in `ready`, and not while the server is asleep.
     pub link: Option<Arc<Link>>,
     /// The server's last description of itself.
@@ -131,6 +134,7 @@ impl Found {
             state,
             activity: None,
             error: None,
+            auth_url: None,
             link: None,
             facts: None,
             is_asleep: false,

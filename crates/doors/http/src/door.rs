@@ -31,7 +31,7 @@ use crate::{
     body::RequestBody,
     calling, cors,
     hub::Hub,
-    legacy,
+    legacy, oauth,
     post::{self, Post},
     problem::Problem,
     respond::{self, Response, closing, text, unstored},
@@ -211,7 +211,7 @@ impl Door {
         }
         if let Some(place) = found.filter(|place| matches!(place.first().access, Access::Own(_))) {
             // Boxed: this rare path must not enlarge the future of every call.
-            return Box::pin(self.sign_in(&place, &parts, body)).await;
+            return Box::pin(self.own(&place, &parts, body)).await;
         }
         let caller = match authenticate(self.proofs(), &parts).await {
             Ok(Some(caller)) => caller,
@@ -289,6 +289,14 @@ impl Door {
         let event = event.on("route", template).with("path", shortened(path));
         if let Err(full) = self.gateway.audit().note(event) {
             tracing::warn!("a refusal could not be recorded in the audit: {full}");
+        }
+    }
+
+    /// Serves a route with a proof of its own.
+    async fn own(&self, place: &Place<'_>, parts: &Parts, body: RequestBody) -> Response {
+        match place.first().target {
+            Target::OAuth(_) => oauth::answer(self, place, parts).await,
+            _ => self.sign_in(place, parts, body).await,
         }
     }
 
@@ -500,7 +508,7 @@ pub(crate) struct Visit {
     pub(crate) parts: Parts,
 }
 
-fn not_found() -> Response {
+pub(crate) fn not_found() -> Response {
     Problem::new(ErrorKind::NotFound, "nothing is here").answer()
 }
 

@@ -21,6 +21,7 @@ mod legacy;
 mod lines;
 pub mod listener;
 mod modern;
+mod oauth;
 mod openapi;
 mod options;
 mod post;

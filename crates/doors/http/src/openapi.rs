@@ -29,7 +29,7 @@ const LINES: &str = "application/x-ndjson";
 const PROBLEM: &str = "application/problem+json";
 
 /// The schema and the description of a name in braces, by the segment in front of it.
-const SEGMENTS: [(&str, Shape, &str); 29] = [
+const SEGMENTS: [(&str, Shape, &str); 31] = [
     ("mcp", of::<shapes::Alias>(), "A server of the run."),
     ("p", of::<shapes::ProfileName>(), "A profile."),
     ("profiles", of::<shapes::ProfileRef>(), "The profile."),
@@ -41,6 +41,8 @@ const SEGMENTS: [(&str, Shape, &str); 29] = [
     ("link", of::<shapes::SignInToken>(), "The token of the link."),
     ("oidc", of::<shapes::ProviderName>(), "The provider."),
     ("servers", of::<shapes::ServerName>(), "The server."),
+    ("callback", of::<shapes::ServerName>(), "The server."),
+    ("authorize", of::<shapes::DeviceSignInId>(), "The sign-in."),
     ("versions", of::<shapes::RegistryVersion>(), "The version, or `latest`."),
     ("principals", of::<shapes::PrincipalRef>(), "The id or the name of a human or a service."),
     ("passkeys", of::<shapes::PasskeyId>(), "The passkey."),

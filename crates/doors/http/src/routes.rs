@@ -5,9 +5,12 @@ mod place;
 use narthex_definitions::reviews::DefinitionVerdict;
 use narthex_model::{CatalogKind, Role};
 
+use crate::oauth::OAuthTarget;
 use crate::openapi::Access;
 use crate::{
-    servers::{EventTarget, GrantTarget, OutboundTarget, ShareTarget, WatchTarget},
+    servers::{
+        EventTarget, GrantTarget, OutboundTarget, ServerSignInTarget, ShareTarget, WatchTarget,
+    },
     signin::SignInTarget,
 };
 
@@ -91,7 +94,6 @@ pub(crate) enum Target {
     Disable,
     Enable,
     Reconnect,
-    Reauthorize,
     Test,
     Logs,
     Reload,
@@ -115,6 +117,10 @@ pub(crate) enum Target {
     Passkeys,
     PasskeyRemove,
     SignIn(SignInTarget),
+    /// The end of a sign-in to a server.
+    OAuth(OAuthTarget),
+    /// The sign-in to a server of the configuration.
+    ServerSignIn(ServerSignInTarget),
     Clients,
     Client,
     Secrets,
@@ -150,6 +156,10 @@ pub(crate) enum Target {
 /// The proof of a request by a browser that has signed in or is signing in (D4).
 const SESSION: &str = "the session's cookie, and the token in its page";
 const STATE: &str = "the code, the state, and the cookie of the browser that started the sign-in";
+
+/// The proof of the redirect of an authorization server, which a browser follows.
+const ATTEMPT: &str = "the state of an open sign-in, once, in the browser of the login session \
+                       that began it, if one did";
 
 const READ: &str = "GET, HEAD";
 const WRITE: &str = "GET, HEAD, POST";
@@ -213,6 +223,19 @@ pub const ROUTES: &[Route] = &[
     own("/signout", "POST", SESSION, SignInTarget::SignOut),
     own(DECIDE, READ, "the session's cookie; without it, the sign-in page", SignInTarget::Decision),
     own(DECIDE, "POST", SESSION, SignInTarget::Decide),
+    route("/oauth/callback", "GET", Access::Own(ATTEMPT), Target::OAuth(OAuthTarget::Callback)),
+    route(
+        "/oauth/callback/{server}",
+        "GET",
+        Access::Own(ATTEMPT),
+        Target::OAuth(OAuthTarget::Callback),
+    ),
+    route(
+        "/oauth/client-metadata.json",
+        READ,
+        Access::Own("none: authorization servers read it"),
+        Target::OAuth(OAuthTarget::ClientMetadata),
+    ),
     route("/metrics", READ, Access::Whole, Target::Metrics),
     route("/api/status", READ, Access::Shared, Target::Status),
     route("/api/tools", READ, Access::Shared, Target::Tools),
@@ -222,7 +245,10 @@ pub const ROUTES: &[Route] = &[
     route("/api/servers/{name}/disable", "POST", Access::Operator, Target::Disable),
     route("/api/servers/{name}/enable", "POST", Access::Operator, Target::Enable),
     route("/api/servers/{name}/reconnect", "POST", Access::Operator, Target::Reconnect),
-    route("/api/servers/{name}/reauthorize", "POST", Access::Operator, Target::Reauthorize),
+    signed("/api/servers/{name}/reauthorize", "POST", ServerSignInTarget::Again),
+    signed("/api/servers/{name}/authorize", "POST", ServerSignInTarget::Begin),
+    signed("/api/servers/{name}/authorize/{id}", READ, ServerSignInTarget::Device),
+    signed("/api/servers/{name}/sign-out", "POST", ServerSignInTarget::End),
     route("/api/servers/{name}/test", "POST", Access::Operator, Target::Test),
     route("/api/servers/{name}/logs", READ, Access::Operator, Target::Logs),
     route("/api/reload", "POST", Access::Operator, Target::Reload),
@@ -457,6 +483,14 @@ const fn own(
     target: SignInTarget,
 ) -> Route {
     route(template, methods, Access::Own(proof), Target::SignIn(target))
+}
+
+const fn signed(
+    template: &'static str,
+    methods: &'static str,
+    target: ServerSignInTarget,
+) -> Route {
+    route(template, methods, Access::Operator, Target::ServerSignIn(target))
 }
 
 const fn member(

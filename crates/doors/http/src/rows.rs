@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, sync::Arc, time::SystemTime};
 
-use narthex_control::FileStatus;
+use narthex_control::{Control, FileStatus};
 use narthex_gateway::shown;
 use narthex_model::{CallError, Pid, Reader, RowWarning, ServerDefinition, Target, Timestamp};
 use narthex_policy::RunPolicy;
@@ -13,6 +13,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::{
     auth::Principal,
+    servers::facts,
     shapes::{
         self, File, ListedTool, Nullable, RowWarnings, ServerBrief, ServerCapabilities,
         ServerDetails, ServerFailure, WordsForRuns,
@@ -69,10 +70,12 @@ pub(crate) fn in_order<'s>(
 pub(crate) fn all(
     snapshot: &Snapshot,
     principal: &Principal,
+    control: Option<&Control>,
     has_tools: bool,
 ) -> Vec<shapes::ServerRow> {
     let (pid, reader) = (pid_of(principal), principal.reader());
-    let shown = |row: &ServerRow| one(row, reader, pid, has_tools);
+    let shown =
+        |row: &ServerRow| one(row, reader, pid, has_tools).with_sign_in(row, reader, control);
     visible(snapshot, principal).map(shown).collect()
 }
 
@@ -121,7 +124,25 @@ pub(crate) fn one(
     shapes::ServerRow {
         name: row.name.clone(),
         server: details(row, reader, pid),
+        auth_url: None,
+        sign_in: None,
         tool_list: has_tools.then(list),
+    }
+}
+
+impl shapes::ServerRow {
+    /// The row with the sign-in to its server, for operators.
+    pub(crate) fn with_sign_in(
+        self,
+        row: &ServerRow,
+        reader: Reader,
+        control: Option<&Control>,
+    ) -> Self {
+        let alias = row.alias.as_ref().filter(|_| !row.is_overridden && reader == Reader::Operator);
+        let status = control.zip(alias).and_then(|(control, alias)| control.sign_in_status(alias));
+        let Some(status) = status else { return self };
+        let auth_url = status.pending.as_ref().map(ToString::to_string);
+        Self { auth_url, sign_in: facts(&status.facts), ..self }
     }
 }
 

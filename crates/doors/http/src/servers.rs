@@ -24,6 +24,7 @@ mod runs;
 mod secrets;
 mod sessions;
 mod shares;
+mod sign_ins;
 mod traffic;
 mod transfer;
 mod watched;
@@ -45,8 +46,14 @@ use serde::Serialize;
 #[cfg(test)]
 pub(crate) use self::query::page_sizes;
 pub(crate) use self::{
-    access::page_of, events::EventTarget, grants::GrantTarget, outbound::OutboundTarget,
-    query::Query, shares::ShareTarget, watched::WatchTarget,
+    access::page_of,
+    events::EventTarget,
+    grants::GrantTarget,
+    outbound::OutboundTarget,
+    query::Query,
+    shares::ShareTarget,
+    sign_ins::{ServerSignInTarget, facts},
+    watched::WatchTarget,
 };
 use crate::{
     Access,
@@ -142,7 +149,7 @@ impl Asked<'_> {
             Target::Disable => self.disable().await,
             Target::Enable => self.enable().await,
             Target::Reconnect => self.reconnect().await,
-            Target::Reauthorize => self.reauthorize().await,
+            Target::ServerSignIn(of) => self.of_sign_in(of).await,
             Target::Test => self.test().await,
             Target::Logs => self.logs().await,
             Target::Reload => self.reload().await,
@@ -188,8 +195,11 @@ impl Asked<'_> {
             Target::Audit => self.audit().await,
             Target::AuditSettings => self.audit_settings(body).await,
             // The door answers these routes itself.
-            Target::SignIn(_) | Target::Health | Target::Ready => Err(nothing_here()),
-            Target::Aggregated
+            Target::SignIn(_)
+            | Target::OAuth(_)
+            | Target::Health
+            | Target::Ready
+            | Target::Aggregated
             | Target::Transparent
             | Target::InProfile
             | Target::ToolCall
@@ -220,7 +230,8 @@ impl Asked<'_> {
         let row = row.filter(|row| rows::may_see(row, &self.principal));
         let row = row.ok_or_else(|| unknown(&name))?;
         let (reader, pid) = (self.principal.reader(), rows::pid_of(&self.principal));
-        Ok(rows::one(&row, reader, pid, has_tools))
+        let control = self.door.options.control.as_ref();
+        Ok(rows::one(&row, reader, pid, has_tools).with_sign_in(&row, reader, control))
     }
 
     /// The servers that the caller may see. An operator's rows leave out servers that only single
@@ -300,7 +311,10 @@ impl Asked<'_> {
         let query = self.query(&["tools", "after", "limit"])?;
         let has_tools = query.flag("tools")?;
         let pid = rows::pid_of(&self.principal);
-        let shown = |row: &ServerRow, reader| rows::one(row, reader, pid, has_tools);
+        let control = self.door.options.control.as_ref();
+        let shown = |row: &ServerRow, reader| {
+            rows::one(row, reader, pid, has_tools).with_sign_in(row, reader, control)
+        };
         let (settled, page) = self.servers(&query, snapshot, shown)?;
         Ok(ok(&ServerRowPage { settled, page }))
     }

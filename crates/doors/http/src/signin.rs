@@ -19,8 +19,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Map;
 use subtle::ConstantTimeEq;
 
-pub(crate) use self::cookie::session_cookie;
 use self::cookie::{Jar, Kept};
+pub(crate) use self::{cookie::session_cookie, page::escaped};
 use crate::listener::single;
 use crate::{
     body::{self, RequestBody, Room},

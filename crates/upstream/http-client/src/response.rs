@@ -44,6 +44,8 @@ pub struct ResponseBody {
     decoder: Option<Box<Decoder>>,
     /// Number of bytes read since the task last yielded.
     in_turn: usize,
+    /// A piece that was put back, which comes before all others.
+    unread: Option<Bytes>,
 }
 
 impl HttpResponse {
@@ -54,7 +56,8 @@ impl HttpResponse {
     ) -> Self {
         let (Parts { status, headers, .. }, incoming) = response.into_parts();
         let decoder = Decoder::of(&headers).map(Box::new);
-        let mut body = ResponseBody { incoming, lease: Some(lease), origin, decoder, in_turn: 0 };
+        let (lease, in_turn, unread) = (Some(lease), 0, None);
+        let mut body = ResponseBody { incoming, lease, origin, decoder, in_turn, unread };
         if body.incoming.is_end_stream() {
             body.finish();
         }
@@ -80,6 +83,9 @@ impl ResponseBody {
 
     /// Polls for the next piece; see [`ResponseBody::chunk`].
     pub fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, ClientError>>> {
+        if let Some(piece) = self.unread.take() {
+            return Poll::Ready(Some(Ok(piece)));
+        }
         let Some(mut decoder) = self.decoder.take() else { return self.poll_raw(cx) };
         let polled = loop {
             match decoder.next() {
@@ -97,6 +103,11 @@ impl ResponseBody {
         };
         self.decoder = Some(decoder);
         polled
+    }
+
+    /// Puts back the piece that was read last: the next reader gets it first.
+    pub fn unread(&mut self, piece: Bytes) {
+        self.unread = Some(piece);
     }
 
     fn uncodable(&mut self, reason: String) -> ClientError {

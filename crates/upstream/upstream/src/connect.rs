@@ -3,16 +3,17 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use narthex_http_client::{ClientError, Proxies, without_secrets};
-use narthex_model::{Confinement, ServerDefinition, Target};
+use narthex_model::{Confinement, ServerDefinition, Target, WantedSignIn};
 use narthex_supervisor::{BaseEnvironment, LogRing, Shim, SpawnError};
 use narthex_wire::{Limits, Redactor};
 use tokio::{sync::mpsc, time::Instant};
 use tokio_util::task::TaskTracker;
 
 use crate::{
-    Health, LinkError, LinkEvent,
+    CredentialFault, Credentials, Health, LinkError, LinkEvent,
     link::{ClientIdentity, Inner, Link, ServerFacts, UseCount},
     outlet::Outlet,
+    redaction::Redaction,
     secrets,
 };
 
@@ -100,6 +101,11 @@ pub struct ConnectContext {
     pub on_phase: Option<OnPhase>,
     /// The state of the server's health, on all links to it.
     pub health: Arc<Health>,
+    /// The credential of a server over HTTP that can change while a link is open. It replaces an
+    /// `Authorization` header of the definition.
+    pub credentials: Option<Arc<dyn Credentials>>,
+    /// True if that credential is the grant of one human, who drives the callers of the link.
+    pub has_holder: bool,
 }
 
 /// The supervision of servers' programs, shared by all servers.
@@ -200,7 +206,7 @@ impl ConnectError {
     #[must_use]
     pub fn call_kind(&self) -> narthex_model::CallErrorKind {
         use narthex_model::CallErrorKind as Kind;
-        if self.is_refused_credential() {
+        if self.is_refused_credential() || self.credential_fault().is_some() {
             return Kind::AuthUnavailable;
         }
         match self {
@@ -219,9 +225,14 @@ impl ConnectError {
     /// Returns a conversion of a failure to an error that names this message of the handshake.
     pub(crate) fn at(message: &'static str) -> impl FnOnce(LinkError) -> Self {
         move |error| {
-            // No message arrived then, so its name explains nothing.
-            let is_lost = matches!(&error, LinkError::Client(cause) if is_on_the_way(cause));
-            if is_lost { Self::Link(error) } else { Self::Message { message, error } }
+            // No message arrived then, so the name of one explains nothing.
+            let is_plain = match &error {
+                LinkError::Client(cause) => is_on_the_way(cause),
+                // No message of the handshake was carried out.
+                LinkError::SignIn { .. } => true,
+                _ => false,
+            };
+            if is_plain { Self::Link(error) } else { Self::Message { message, error } }
         }
     }
 
@@ -244,6 +255,18 @@ impl ConnectError {
     #[must_use]
     pub fn is_forgotten(&self) -> bool {
         matches!(self.link(), Some(LinkError::SessionEnded))
+    }
+
+    /// The reason why no credential could be had; `None` for an error of another kind.
+    #[must_use]
+    pub fn credential_fault(&self) -> Option<&CredentialFault> {
+        self.link().and_then(LinkError::credential_fault)
+    }
+
+    /// The sign-in of a person for which the server waits.
+    #[must_use]
+    pub fn wanted_sign_in(&self) -> Option<WantedSignIn> {
+        self.link().and_then(LinkError::wanted_sign_in)
     }
 
     /// True if the server refuses the client's credential.
@@ -291,6 +314,7 @@ impl ConnectError {
                 | LinkError::BrokenOff(_)
                 | LinkError::Client(_)
                 | LinkError::AuthRejected { .. }
+                | LinkError::SignIn { .. }
                 | LinkError::Deadline(_)
                 | LinkError::Request(_),
             )
@@ -330,15 +354,15 @@ impl From<LinkError> for ConnectError {
 pub(crate) struct Setup<'a> {
     pub(crate) definition: &'a ServerDefinition,
     pub(crate) context: &'a ConnectContext,
-    pub(crate) redactor: Option<Arc<Redactor>>,
+    pub(crate) redaction: Redaction,
 }
 
 impl Setup<'_> {
     /// The outlet for the events of one link.
     pub(crate) fn outlet(&self) -> Outlet {
-        let (events, redactor) = (self.context.events.clone(), self.redactor.clone());
+        let (events, redaction) = (self.context.events.clone(), self.redaction.clone());
         let (server, health) = (self.definition.alias.clone(), self.context.health.clone());
-        Outlet::new(server, events, redactor, health)
+        Outlet::new(server, events, redaction, health)
     }
 
     pub(crate) fn phase(&self, phase: Phase) {
@@ -361,8 +385,8 @@ pub async fn connect(
     context: &ConnectContext,
 ) -> Result<(Link, Dialect), ConnectError> {
     secrets::are_opened(definition).map_err(ConnectError::Auth)?;
-    let redactor = secrets::redactor(definition);
-    let setup = Setup { definition, context, redactor };
+    let redaction = secrets::redaction(definition, context.credentials.is_some());
+    let setup = Setup { definition, context, redaction };
     let began = Instant::now();
     let mut spent = None;
     let shaken = match &definition.target {
@@ -378,10 +402,11 @@ pub async fn connect(
             })
         }
     };
-    let redactor = setup.redactor.clone();
+    let redaction = setup.redaction.clone();
     match shaken {
         Ok((inner, mut facts, dialect)) => {
-            if let Some(clean) = redactor.as_ref().and_then(|all| all.json(&facts.result)) {
+            let clean = redaction.with(|all| all.and_then(|all| all.json(&facts.result)));
+            if let Some(clean) = clean {
                 facts.result = clean.into();
             }
             let (identity, alias) = (context.identity.clone(), definition.alias.clone());
@@ -391,13 +416,13 @@ pub async fn connect(
                 Inner::Http(_) | Inner::Sse(_) => context.log.clone().unwrap_or_default(),
             };
             let connected_in = spent.unwrap_or_else(|| began.elapsed());
-            let link = Link { inner, facts, identity, alias, redactor, uses, log, connected_in };
+            let link = Link { inner, facts, identity, alias, redaction, uses, log, connected_in };
             link.outlet().establish();
             Ok((link, dialect))
         }
-        Err(error) => Err(match &redactor {
+        Err(error) => Err(redaction.with(|redactor| match redactor {
             Some(redactor) => error.redacted(redactor),
             None => error,
-        }),
+        })),
     }
 }

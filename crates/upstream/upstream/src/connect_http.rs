@@ -13,6 +13,7 @@ use narthex_wire::{
 
 use crate::{
     ConnectError, Dialect, Frame, LinkError, LinkEvent,
+    authorization::Authorization,
     connect::{Setup, Shaken},
     handshake::{discover, initialize, initialize_duplex, legacy_facts, modern_facts},
     http::{HttpLink, HttpParts, OwnedHttp, is_event_stream},
@@ -27,12 +28,15 @@ const STREAM_DEADLINE: Duration = Duration::from_secs(2);
 
 pub(crate) async fn shake(setup: &Setup<'_>, target: &HttpTarget) -> Result<Shaken, ConnectError> {
     let context = setup.context;
-    let headers = static_headers(target)?;
+    let authorization = Authorization::of(setup);
+    let headers = static_headers(target, authorization.changes())?;
     let url = url::Url::parse(&target.url).map_err(|error| ConnectError::Url(error.to_string()))?;
     let settings = ClientSettings { proxies: context.proxies.clone(), ..ClientSettings::default() };
     let client = HttpClient::new(&url, settings).map_err(ConnectError::Client)?;
     let dialect = if target.is_sse { Some(Dialect::Sse) } else { context.dialect };
     let mut refusal = None;
+    // A token that must be requested first does not count toward the time of the probe.
+    let is_authorized = authorization.value().await?.is_some();
     if dialect != Some(Dialect::Sse) {
         let path = url[url::Position::BeforePath..url::Position::AfterQuery].parse();
         let path =
@@ -41,6 +45,8 @@ pub(crate) async fn shake(setup: &Setup<'_>, target: &HttpTarget) -> Result<Shak
             client: client.clone(),
             path,
             headers: headers.clone(),
+            authorization: authorization.clone(),
+            is_authorized,
             outlet: setup.outlet(),
             limits: context.limits,
             tasks: context.tasks.clone(),
@@ -54,6 +60,7 @@ pub(crate) async fn shake(setup: &Setup<'_>, target: &HttpTarget) -> Result<Shak
         client,
         url,
         headers,
+        authorization,
         outlet: setup.outlet(),
         limits: context.limits,
         tasks: context.tasks.clone(),
@@ -100,8 +107,9 @@ async fn shake_streamable(
 }
 
 /// The static headers and the credential (E22, E62). The credential replaces one in the URL. An
-/// error means that they cannot work; narthex then sends nothing.
-fn static_headers(target: &HttpTarget) -> Result<HeaderMap, ConnectError> {
+/// error means that they cannot work; narthex then sends nothing. `changes`: the link has another
+/// source of its credential.
+fn static_headers(target: &HttpTarget, changes: bool) -> Result<HeaderMap, ConnectError> {
     let mut headers = HeaderMap::new();
     let mut insert = |name: &str, value: &str| {
         let invalid = || ConnectError::Header(name.to_owned());
@@ -119,9 +127,11 @@ fn static_headers(target: &HttpTarget) -> Result<HeaderMap, ConnectError> {
     }
     match &target.auth {
         ServerAuth::None | ServerAuth::Unstated => {}
+        ServerAuth::OAuth(_) if changes => {}
         ServerAuth::OAuth(oauth) => {
             let mode = oauth.mode();
-            return Err(ConnectError::Auth(format!("auth mode `{mode}` is not supported yet")));
+            let why = format!("auth mode `{mode}` needs a sign-in, which this program cannot make");
+            return Err(ConnectError::Auth(why));
         }
         ServerAuth::ApiKey(auth) => {
             let Some(key) = &auth.key else {
@@ -147,6 +157,8 @@ async fn probe(
         match exchange(http, discover(http.next_id(), identity), extra).await {
             Ok(exchanged) => exchanged,
             Err(LinkError::Client(error)) if error.may_have_arrived() => return Ok(None),
+            // The handshake reports a fault that is no wish for a sign-in.
+            Err(LinkError::SignIn { fault, .. }) if !fault.needs_consent() => return Ok(None),
             Err(error) => return Err(ConnectError::at(method::SERVER_DISCOVER)(error)),
         };
     if let Some(session) = session {

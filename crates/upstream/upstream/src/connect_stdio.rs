@@ -114,7 +114,7 @@ async fn start(
     let stdio = StdioContext {
         name: setup.definition.alias.to_string(),
         environment: context.environment.clone(),
-        redact: setup.redactor.clone().map(redact_lines),
+        redact: setup.redaction.fixed().cloned().map(redact_lines),
         log: context.log.clone(),
         supervision: context.supervision.clone(),
         limits: context.limits,

@@ -6,7 +6,7 @@
 use std::{fmt, pin::Pin, time::Duration};
 
 use http::HeaderValue;
-use narthex_model::{Alias, HttpTarget, ServerAuth};
+use narthex_model::{Alias, HttpTarget, ServerAuth, WantedSignIn};
 
 /// A step of a credential that takes time.
 pub type Obtaining<'a> =
@@ -85,6 +85,47 @@ pub enum CredentialFault {
         /// 401 or 403.
         status: u16,
     },
+}
+
+impl CredentialFault {
+    /// True if a person must act at the authorization server.
+    #[must_use]
+    pub fn needs_consent(&self) -> bool {
+        matches!(self, Self::NeedsConsent { .. })
+    }
+
+    /// The sign-in that mends the fault; `None` if none does. `is_callers`: the credential is the
+    /// grant of the human who drives the caller.
+    #[must_use]
+    pub fn wanted_sign_in(&self, is_callers: bool) -> Option<WantedSignIn> {
+        let Self::NeedsConsent { address, scopes, .. } = self else { return None };
+        let (address, scopes) = (address.clone(), scopes.clone());
+        Some(WantedSignIn { address, scopes, is_callers })
+    }
+
+    /// The time until the next attempt, if it is known.
+    #[must_use]
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Unavailable { retry_after, .. } => *retry_after,
+            Self::NeedsConsent { .. } | Self::Unusable { .. } | Self::Rejected { .. } => None,
+        }
+    }
+
+    /// The fault with cleaned texts. An address stays as it is: a change would break it.
+    pub(crate) fn redacted(&self, clean: &impl Fn(&str) -> String) -> Self {
+        match self {
+            Self::NeedsConsent { why, address, scopes } => {
+                let (address, scopes) = (address.clone(), scopes.clone());
+                Self::NeedsConsent { why: clean(why), address, scopes }
+            }
+            Self::Unavailable { why, retry_after } => {
+                Self::Unavailable { why: clean(why), retry_after: *retry_after }
+            }
+            Self::Unusable { why } => Self::Unusable { why: clean(why) },
+            Self::Rejected { status } => Self::Rejected { status: *status },
+        }
+    }
 }
 
 /// The parts by which a credential is found.

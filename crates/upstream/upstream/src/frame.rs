@@ -3,11 +3,11 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use narthex_http_client::ClientError;
-use narthex_model::{CallErrorKind, ErrorKind, HttpAnswer, Side, command::narthex};
+use narthex_model::{CallErrorKind, ErrorKind, HttpAnswer, Side, WantedSignIn, command::narthex};
 use narthex_wire::{Message, Redactor};
 use serde_json::Value;
 
-use crate::RetryAfter;
+use crate::{CredentialFault, RetryAfter};
 
 /// One message of a server while it works on a request.
 #[derive(Debug)]
@@ -148,6 +148,17 @@ pub enum LinkError {
         /// The status: 401 or 403.
         status: u16,
     },
+    /// The server asks for a credential that cannot be had, or for a better one. It did not carry
+    /// the request out.
+    #[error("{fault}")]
+    SignIn {
+        /// The reason.
+        fault: Arc<CredentialFault>,
+        /// True if the credential is valid, and only this operation needs further scopes.
+        is_step_up: bool,
+        /// True if the credential is the grant of one human.
+        has_holder: bool,
+    },
     /// The server sent a text that is no acceptable MCP message.
     #[error("the server sent an unusable answer: {0}")]
     Protocol(String),
@@ -203,6 +214,12 @@ impl LinkError {
             Self::BrokenOff(error) => error.kind(),
             Self::Client(error) => error.kind(),
             Self::AuthRejected { .. } => ErrorKind::Unauthenticated,
+            Self::SignIn { fault, .. } => match &**fault {
+                CredentialFault::Unavailable { .. } => ErrorKind::Unavailable,
+                CredentialFault::NeedsConsent { .. }
+                | CredentialFault::Unusable { .. }
+                | CredentialFault::Rejected { .. } => ErrorKind::Unauthenticated,
+            },
             Self::Protocol(_) | Self::Refused { .. } => ErrorKind::Unavailable,
             Self::Deadline(_) => ErrorKind::Timeout,
             Self::Request(_) => ErrorKind::Invalid,
@@ -222,6 +239,7 @@ impl LinkError {
             | Self::Client(_)
             | Self::Status { .. }
             | Self::AuthRejected { .. }
+            | Self::SignIn { .. }
             | Self::Protocol(_)
             | Self::Refused { .. }
             | Self::Deadline(_) => Side::Upstream,
@@ -232,7 +250,7 @@ impl LinkError {
     #[must_use]
     pub fn call_kind(&self) -> CallErrorKind {
         match self {
-            Self::AuthRejected { .. } => CallErrorKind::AuthUnavailable,
+            Self::AuthRejected { .. } | Self::SignIn { .. } => CallErrorKind::AuthUnavailable,
             Self::Deadline(_) => CallErrorKind::Timeout,
             Self::Cut(reason) => reason.call_kind(),
             Self::Request(_) => CallErrorKind::InvalidArguments,
@@ -249,12 +267,43 @@ impl LinkError {
         }
     }
 
-    /// The time that the server named until it takes requests again.
+    /// The time until a retry may succeed, if the server or the credential named one.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Status { retry_after, .. } => retry_after.as_ref()?.wait(),
+            Self::SignIn { fault, .. } => fault.retry_after(),
             _ => None,
+        }
+    }
+
+    /// The reason why no credential could be had; `None` for a failure of another kind.
+    #[must_use]
+    pub fn credential_fault(&self) -> Option<&CredentialFault> {
+        match self {
+            Self::SignIn { fault, .. } => Some(fault),
+            Self::BrokenOff(error) => error.credential_fault(),
+            _ => None,
+        }
+    }
+
+    /// The sign-in of a person that would mend the failure.
+    #[must_use]
+    pub fn wanted_sign_in(&self) -> Option<WantedSignIn> {
+        match self {
+            Self::SignIn { fault, has_holder, .. } => fault.wanted_sign_in(*has_holder),
+            Self::BrokenOff(error) => error.wanted_sign_in(),
+            _ => None,
+        }
+    }
+
+    /// True if the server takes no request at all until a person signs in.
+    #[must_use]
+    pub fn needs_sign_in(&self) -> bool {
+        match self {
+            Self::SignIn { fault, is_step_up, .. } => !is_step_up && fault.needs_consent(),
+            Self::BrokenOff(error) => error.needs_sign_in(),
+            _ => false,
         }
     }
 
@@ -283,6 +332,7 @@ impl LinkError {
             | Self::BrokenOff(_)
             | Self::Status { .. }
             | Self::AuthRejected { .. }
+            | Self::SignIn { .. }
             | Self::Protocol(_)
             | Self::Refused { .. }
             | Self::Deadline(_) => false,
@@ -301,6 +351,7 @@ impl LinkError {
             | Self::Cut(_)
             | Self::Status { .. }
             | Self::AuthRejected { .. }
+            | Self::SignIn { .. }
             | Self::Protocol(_)
             | Self::Refused { .. }
             | Self::Deadline(_)
@@ -320,6 +371,7 @@ impl LinkError {
                     && !error.is_configured_wrong()
             }
             Self::Status { status, .. } => matches!(*status, 408 | 425 | TOO_MANY | 500..),
+            Self::SignIn { fault, .. } => matches!(**fault, CredentialFault::Unavailable { .. }),
             Self::Cut(_)
             | Self::AuthRejected { .. }
             | Self::Protocol(_)
@@ -347,6 +399,10 @@ impl LinkError {
                 Self::BrokenOff(Arc::new(error.as_ref().clone().redacted(redactor)))
             }
             Self::Client(error) => Self::Client(error.redacted(redactor).map_or(error, Arc::new)),
+            Self::SignIn { fault, is_step_up, has_holder } => {
+                let fault = Arc::new(fault.redacted(&clean));
+                Self::SignIn { fault, is_step_up, has_holder }
+            }
             Self::SessionEnded | Self::Cut(_) | Self::AuthRejected { .. } | Self::Deadline(_) => {
                 self
             }

@@ -12,7 +12,7 @@ use std::{
 use narthex_model::{CallErrorKind, ServerFailure};
 use tokio::sync::Notify;
 
-use crate::{Link, LinkError};
+use crate::{ConnectError, Link, LinkError};
 
 /// Health of one server, as its links observe it. All links to the server share one value, and so
 /// do later links. Noting an answer takes no lock.
@@ -24,6 +24,8 @@ pub struct Health {
     /// The greatest [`Doubt`] since the last check.
     doubt: AtomicU8,
     doubted: Notify,
+    /// The last failure because of which a person must sign in, since the last check.
+    signed_out: Mutex<Option<LinkError>>,
 }
 
 /// The doubt that a failure raises about the server, beyond the call that failed.
@@ -84,7 +86,22 @@ impl Health {
 
     /// Clears earlier doubts, at the start and at the end of a check.
     pub fn clear(&self) {
+        drop(self.take_signed_out());
         self.doubt.store(Doubt::None as u8, Ordering::Release);
+    }
+
+    /// Takes the last failure since the last check because of which a person must sign in.
+    #[must_use]
+    pub fn take_signed_out(&self) -> Option<LinkError> {
+        self.signed_out.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Notes that a further link could not be opened because a person must sign in. Other reasons
+    /// prove nothing about the shared link.
+    pub fn unconnected(&self, error: &ConnectError) {
+        if let Some(error) = error.link().filter(|error| error.needs_sign_in()) {
+            self.failed_by(error);
+        }
     }
 
     /// Notes an answer of the server.
@@ -109,6 +126,10 @@ impl Health {
             return;
         }
         self.failed(error.call_kind(), &error.text());
+        if error.needs_sign_in() {
+            let mut signed_out = self.signed_out.lock().unwrap_or_else(PoisonError::into_inner);
+            *signed_out = Some(error.clone());
+        }
         let doubt = error.doubt();
         if doubt > Doubt::None {
             self.doubt.fetch_max(doubt as u8, Ordering::AcqRel);
@@ -146,6 +167,9 @@ impl LinkError {
     fn doubt(&self) -> Doubt {
         match self {
             Self::AuthRejected { .. } => Doubt::Grave,
+            Self::SignIn { is_step_up: true, .. } => Doubt::None,
+            Self::SignIn { .. } if self.is_unreachable() => Doubt::Slight,
+            Self::SignIn { .. } => Doubt::Grave,
             Self::BrokenOff(error) => error.doubt(),
             Self::Client(error) if !error.may_have_arrived() => Doubt::Grave,
             Self::Status { status: 404 | 410 | 502..=504, .. } => Doubt::Grave,

@@ -3,6 +3,7 @@
 mod answer;
 mod end;
 mod headers;
+mod requests;
 mod session;
 mod stream;
 
@@ -16,7 +17,7 @@ use std::{
 };
 
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
-use narthex_http_client::{ClientError, HttpClient, HttpResponse, ResponseBody};
+use narthex_http_client::{HttpClient, HttpResponse, ResponseBody};
 use narthex_wire::{Limits, Message, MessageKind, Payload, Revision, headers::LAST_EVENT_ID};
 use tokio::sync::Notify;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -28,9 +29,13 @@ pub(crate) use self::{
 use self::{
     answer::{is_other, parse_answer, refusal},
     headers::{Established, Headers},
+    requests::{Get, Post},
     session::{Hint, names_lost_session},
 };
-use crate::{Frame, LinkError, aside::is_large, duplex::cancelled, ids::Ids, outlet::Outlet};
+use crate::{
+    Frame, LinkError, aside::is_large, authorization::Authorization, duplex::cancelled, ids::Ids,
+    outlet::Outlet,
+};
 
 const ACCEPT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
 /// The largest body of an error response that is read.
@@ -46,6 +51,7 @@ const STOP_DEADLINE: Duration = Duration::from_secs(2);
 pub(crate) struct HttpLink {
     pub(crate) client: HttpClient,
     path: http::Uri,
+    authorization: Authorization,
     /// The headers of requests before the handshake.
     first: Headers,
     established: OnceLock<Established>,
@@ -94,6 +100,10 @@ pub(crate) struct HttpParts {
     pub(crate) path: http::Uri,
     /// Static and credential headers.
     pub(crate) headers: HeaderMap,
+    /// The credential that can change.
+    pub(crate) authorization: Authorization,
+    /// True if that credential exists already.
+    pub(crate) is_authorized: bool,
     pub(crate) outlet: Outlet,
     pub(crate) limits: Limits,
     pub(crate) tasks: TaskTracker,
@@ -110,10 +120,11 @@ pub(crate) enum HttpCall {
 
 impl HttpLink {
     pub(crate) fn open(parts: HttpParts) -> OwnedHttp {
-        let first = Headers::new(parts.headers, parts.client.host());
+        let first = Headers::new(parts.headers, parts.client.host(), parts.is_authorized);
         OwnedHttp(Arc::new(Self {
             client: parts.client,
             path: parts.path,
+            authorization: parts.authorization,
             first,
             established: OnceLock::new(),
             ids: Ids::new(),
@@ -191,20 +202,7 @@ impl HttpLink {
         if self.closed().is_cancelled() {
             return Err(self.outlet.end());
         }
-        match self.client.send(self.post_request(body.clone(), &extra)).await {
-            // The server has moved within its origin, and did not take the request.
-            Err(ClientError::Moved { .. }) => {
-                let again = Box::pin(self.client.send(self.post_request(body, &extra)));
-                Ok(again.await?)
-            }
-            sent => Ok(sent?),
-        }
-    }
-
-    fn post_request(&self, body: Payload, extra: &HeaderMap) -> http::Request<Payload> {
-        let mut headers = self.headers().post.clone();
-        headers.insert(header::CONTENT_LENGTH, body.len().into());
-        self.request(Method::POST, body, headers, extra)
+        self.authorization.send(&self.client, &Post { link: self, body, extra }).await
     }
 
     /// Sends a request under `id`, whose payload already carries it.
@@ -363,9 +361,7 @@ impl HttpLink {
             })?;
             extra.insert(LAST_EVENT_ID, id);
         }
-        let request =
-            self.request(Method::GET, Payload::default(), self.headers().common.clone(), &extra);
-        let response = self.client.send(request).await?;
+        let response = self.authorization.send(&self.client, &Get { link: self, extra }).await?;
         if response.status.is_success() && is_event_stream(&response.headers) {
             return Ok(response.body);
         }

@@ -7,6 +7,7 @@
 //! [`Frame`]s.
 
 mod aside;
+mod authorization;
 mod booked;
 mod cause;
 mod connect;
@@ -23,6 +24,7 @@ mod inventory;
 mod link;
 mod list_changes;
 mod outlet;
+mod redaction;
 mod retry_after;
 mod secrets;
 mod sse;

@@ -17,7 +17,7 @@ use narthex_model::Alias;
 use narthex_policy::{Item, Permitted, Request};
 use narthex_supervisor::LogRing;
 use narthex_wire::{
-    Message, Payload, Raw, Redactor, Rewrite,
+    Message, Payload, Raw, Rewrite,
     headers::{self, HeaderParams},
     meta_key, method, rpc,
 };
@@ -35,7 +35,7 @@ pub use self::{
 };
 use crate::{
     Booked, Frame, LinkError, LinkEvent, duplex::Wants, http::OwnedHttp, outlet::Outlet,
-    sse::SseLink, stdio::StdioLink,
+    redaction::Redaction, sse::SseLink, stdio::StdioLink,
 };
 
 /// The headers of W3C trace context.
@@ -54,7 +54,7 @@ pub struct Link {
     pub(crate) identity: ClientIdentity,
     pub(crate) alias: Alias,
     /// Redacts all messages that come from the server.
-    pub(crate) redactor: Option<Arc<Redactor>>,
+    pub(crate) redaction: Redaction,
     pub(crate) uses: UseCount,
     /// The log of the server: events of its link, and the stderr of its program.
     pub(crate) log: LogRing,
@@ -344,7 +344,7 @@ impl Link {
 
     fn started(&self, call: Result<Call, LinkError>) -> Result<Forwarded, LinkError> {
         let call = call.map_err(|error| self.outlet().redacted(error))?;
-        Ok(Forwarded { call, redactor: self.redactor.clone() })
+        Ok(Forwarded { call, redaction: self.redaction.clone() })
     }
 
     /// Sends the server a request of narthex itself. `members` are further members of `params`, as

@@ -10,7 +10,7 @@ use narthex_wire::{Message, Redactor};
 use tokio::sync::mpsc::{self, error::TrySendError};
 use tokio_util::sync::CancellationToken;
 
-use crate::{Aside, Health, LinkError, LinkEvent};
+use crate::{Aside, Health, LinkError, LinkEvent, redaction::Redaction};
 
 /// The receiver of one link's events.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub(crate) struct Outlet {
     events: mpsc::Sender<LinkEvent>,
     /// Number of messages dropped since the queue last had room.
     dropped: AtomicU64,
-    redactor: Option<Arc<Redactor>>,
+    redaction: Redaction,
     closed: CancellationToken,
     state: Mutex<State>,
     health: Arc<Health>,
@@ -41,13 +41,13 @@ impl Outlet {
     pub(crate) fn new(
         server: Alias,
         events: mpsc::Sender<LinkEvent>,
-        redactor: Option<Arc<Redactor>>,
+        redaction: Redaction,
         health: Arc<Health>,
     ) -> Self {
         let state = State { place: events.clone().try_reserve_owned().ok(), ..State::default() };
         let (closed, state) = (CancellationToken::new(), Mutex::new(state));
         let (dropped, aside) = (AtomicU64::new(0), Aside::default());
-        Self { server, events, dropped, redactor, closed, state, health, aside }
+        Self { server, events, dropped, redaction, closed, state, health, aside }
     }
 
     /// The worker that reads large messages of the server, one at a time.
@@ -94,10 +94,10 @@ impl Outlet {
     /// An error without known secrets, which may be logged.
     pub(crate) fn redacted(&self, error: impl Into<LinkError>) -> LinkError {
         let error = error.into();
-        match &self.redactor {
+        self.redaction.with(|redactor| match redactor {
             Some(redactor) => error.redacted(redactor),
             None => error,
-        }
+        })
     }
 
     /// Ends the link. Returns `false` if the link had ended before; the earlier reason stays.
@@ -130,7 +130,7 @@ impl Outlet {
 
     /// Sends the receiver a message of the server; `false` if too many messages are waiting.
     pub(crate) fn event(&self, event: LinkEvent) -> bool {
-        let clean = |message: Message| clean(self.redactor.as_deref(), message);
+        let clean = |message: Message| self.redaction.with(|redactor| clean(redactor, message));
         self.offer(match event {
             LinkEvent::Notification(message) => LinkEvent::Notification(clean(message)),
             LinkEvent::Request(message) => LinkEvent::Request(clean(message)),

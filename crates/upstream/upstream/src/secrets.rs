@@ -1,9 +1,8 @@
 //! The secrets of a definition: all must be filled in, and none leaves in a message of the server.
 
-use std::sync::Arc;
-
 use narthex_model::{Secret, ServerDefinition, Target, command::narthex};
-use narthex_wire::Redactor;
+
+use crate::redaction::Redaction;
 
 /// Refuses a definition that names secrets which are not filled in: the server would get the text
 /// of the file (D38).
@@ -20,14 +19,14 @@ pub(crate) fn are_opened(definition: &ServerDefinition) -> Result<(), String> {
     ))
 }
 
-/// Removes the secrets of a definition from texts; `None` if the definition has none.
-pub(crate) fn redactor(definition: &ServerDefinition) -> Option<Arc<Redactor>> {
+/// Removes the secrets of a definition from texts, and the tokens of its credential if that
+/// `changes`.
+pub(crate) fn redaction(definition: &ServerDefinition, changes: bool) -> Redaction {
     let mut secrets = definition.secrets();
     if let Target::Http(_) = &definition.target {
         secrets.extend(definition.filled_in.iter().flat_map(as_in_addresses));
     }
-    let redactor = Redactor::new(&secrets);
-    (!redactor.is_empty()).then(|| Arc::new(redactor))
+    Redaction::new(secrets, changes)
 }
 
 /// Spellings of a secret in parts of a URL: hosts have small letters, paths are escaped.

@@ -3,7 +3,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use http::{HeaderMap, HeaderValue, Method, header};
+use http::{HeaderMap, HeaderValue, Method, Request, header};
 use narthex_http_client::{HttpClient, HttpResponse, ResponseBody};
 use narthex_wire::{Limits, Payload, SseParser};
 use tokio::sync::mpsc;
@@ -12,6 +12,7 @@ use tokio_util::task::TaskTracker;
 use crate::{
     LinkError,
     aside::is_large,
+    authorization::{Authorization, Resend, operation},
     duplex::{Duplex, Outgoing},
     http::{failure, is_event_stream},
     outlet::Outlet,
@@ -33,6 +34,7 @@ pub(crate) struct SseParts {
     pub(crate) client: HttpClient,
     pub(crate) url: url::Url,
     pub(crate) headers: HeaderMap,
+    pub(crate) authorization: Authorization,
     pub(crate) outlet: Outlet,
     pub(crate) limits: Limits,
     pub(crate) tasks: TaskTracker,
@@ -42,10 +44,8 @@ impl SseLink {
     /// Opens the stream and waits for the `endpoint` event.
     pub(crate) async fn open(parts: SseParts) -> Result<Self, LinkError> {
         let path = parts.url[url::Position::BeforePath..url::Position::AfterQuery].to_owned();
-        let mut request = request(Method::GET, &path, Payload::default(), &parts.headers)?;
-        let accept = HeaderValue::from_static("text/event-stream");
-        request.headers_mut().insert(header::ACCEPT, accept);
-        let response = parts.client.send(request).await?;
+        let get = SseRequest { path: &path, message: None, headers: &parts.headers };
+        let response = parts.authorization.send(&parts.client, &get).await?;
         match response.status {
             status if !status.is_success() => return Err(read_failure(response).await?),
             _ if is_event_stream(&response.headers) => {}
@@ -60,7 +60,13 @@ impl SseLink {
         let endpoint = reader.endpoint(&parts.url).await?;
         let (duplex, queue) = Duplex::new(parts.outlet, None);
         parts.tasks.spawn(reader.run(duplex.clone()));
-        parts.tasks.spawn(write(parts.client, endpoint, parts.headers, queue, duplex.clone()));
+        let posts = Posts {
+            client: parts.client,
+            path: endpoint,
+            headers: parts.headers,
+            authorization: parts.authorization,
+        };
+        parts.tasks.spawn(write(posts, queue, duplex.clone()));
         Ok(Self { duplex })
     }
 }
@@ -132,13 +138,15 @@ impl Reader {
     }
 }
 
-async fn write(
+/// The way of messages to the server.
+struct Posts {
     client: HttpClient,
     path: String,
     headers: HeaderMap,
-    mut queue: mpsc::Receiver<Outgoing>,
-    duplex: Arc<Duplex>,
-) {
+    authorization: Authorization,
+}
+
+async fn write(posts: Posts, mut queue: mpsc::Receiver<Outgoing>, duplex: Arc<Duplex>) {
     loop {
         let Outgoing { payload, request } = tokio::select! {
             biased;
@@ -148,7 +156,7 @@ async fn write(
                 None => return,
             },
         };
-        let posting = tokio::time::timeout(POST_DEADLINE, post(&client, &path, payload, &headers));
+        let posting = tokio::time::timeout(POST_DEADLINE, posts.post(payload));
         let posted = tokio::select! {
             biased;
             () = duplex.closed().cancelled() => return,
@@ -179,22 +187,24 @@ async fn write(
     }
 }
 
-/// Sends a message. Returns the server's failure if the server does not accept the message.
-async fn post(
-    client: &HttpClient,
-    path: &str,
-    payload: Payload,
-    headers: &HeaderMap,
-) -> Result<Option<LinkError>, LinkError> {
-    let mut request = request(Method::POST, path, payload, headers)?;
-    let json = HeaderValue::from_static("application/json");
-    request.headers_mut().insert(header::CONTENT_TYPE, json);
-    let response = client.send(request).await?;
-    if response.status.is_success() {
-        response.body.collect(ANSWER_BYTES).await?;
-        return Ok(None);
+impl Posts {
+    /// Sends a message. Returns the server's failure if the server does not accept the message.
+    async fn post(&self, payload: Payload) -> Result<Option<LinkError>, LinkError> {
+        let message = Some(&payload);
+        let request = SseRequest { path: &self.path, message, headers: &self.headers };
+        let response = match self.authorization.send(&self.client, &request).await {
+            // The link continues: only this message has no credential.
+            Err(error @ (LinkError::SignIn { .. } | LinkError::AuthRejected { .. })) => {
+                return Ok(Some(error));
+            }
+            sent => sent?,
+        };
+        if response.status.is_success() {
+            response.body.collect(ANSWER_BYTES).await?;
+            return Ok(None);
+        }
+        read_failure(response).await.map(Some)
     }
-    read_failure(response).await.map(Some)
 }
 
 /// Reads the failure in an answer.
@@ -204,16 +214,37 @@ async fn read_failure(response: HttpResponse) -> Result<LinkError, LinkError> {
     Ok(failure((status, &headers), &bytes, &Limits { message_bytes: ANSWER_BYTES }))
 }
 
-fn request(
-    method: Method,
-    path: &str,
-    body: Payload,
-    headers: &HeaderMap,
-) -> Result<http::Request<Payload>, LinkError> {
-    let built = http::Request::builder().method(method).uri(path).body(body);
-    let mut request = built.map_err(|error| LinkError::Protocol(error.to_string()))?;
-    *request.headers_mut() = headers.clone();
-    let uncoded = HeaderValue::from_static("identity");
-    request.headers_mut().entry(header::ACCEPT_ENCODING).or_insert(uncoded);
-    Ok(request)
+/// The request for the stream, or one message.
+struct SseRequest<'a> {
+    path: &'a str,
+    message: Option<&'a Payload>,
+    headers: &'a HeaderMap,
+}
+
+impl Resend for SseRequest<'_> {
+    fn build(&self, authorization: Option<&HeaderValue>) -> Result<Request<Payload>, LinkError> {
+        let (method, (name, value)) = match self.message {
+            None => (Method::GET, (header::ACCEPT, "text/event-stream")),
+            Some(_) => (Method::POST, (header::CONTENT_TYPE, "application/json")),
+        };
+        let body = self.message.cloned().unwrap_or_default();
+        let built = Request::builder().method(method).uri(self.path).body(body);
+        let mut request = built.map_err(|error| LinkError::Protocol(error.to_string()))?;
+        let mut headers = self.headers.clone();
+        let uncoded = HeaderValue::from_static("identity");
+        headers.entry(header::ACCEPT_ENCODING).or_insert(uncoded);
+        headers.insert(name, HeaderValue::from_static(value));
+        if let Some(value) = authorization {
+            headers.insert(header::AUTHORIZATION, value.clone());
+        }
+        *request.headers_mut() = headers;
+        Ok(request)
+    }
+
+    fn operation(&self) -> String {
+        match self.message {
+            Some(message) => operation(message, &Limits::default()),
+            None => Method::GET.to_string(),
+        }
+    }
 }

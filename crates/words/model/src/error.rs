@@ -188,8 +188,7 @@ impl CallError {
             self.message = text;
         }
         let members = self.details.as_mut().and_then(Value::as_object_mut);
-        // The names in the calls that ask are those of servers.
-        for (_, member) in members.into_iter().flatten().filter(|(name, _)| *name != ASK) {
+        for (_, member) in members.into_iter().flatten().filter(|(name, _)| is_read(name)) {
             value_for_models(member);
         }
         self
@@ -199,10 +198,15 @@ impl CallError {
     /// ask a human for it; that has [`REFUSAL_TEXT_MAX`] bytes at most.
     #[must_use]
     pub fn text(&self) -> Cow<'_, str> {
+        let (message, member) = (&self.message, |name| self.details.as_ref()?.get(name));
+        if self.kind == CallErrorKind::AuthUnavailable
+            && let Some(address) = member(AUTH_URL).and_then(Value::as_str)
+        {
+            return Cow::Owned(format!("{message}; a person signs in at {address}"));
+        }
         if self.kind != CallErrorKind::PermissionRequired {
             return Cow::Borrowed(&self.message);
         }
-        let (message, member) = (&self.message, |name| self.details.as_ref()?.get(name));
         let call = member(ASK).map(|ask| &ask["calls"][0]);
         let Some(tool) = call.and_then(|call| call["name"].as_str()) else {
             return Cow::Owned(fitting([message.clone()], REFUSAL_TEXT_MAX));
@@ -227,6 +231,14 @@ impl CallError {
 
 /// The member of `details` with the way to ask for a grant.
 const ASK: &str = "ask";
+/// The member of details with the address of a sign-in.
+pub(crate) const AUTH_URL: &str = "auth_url";
+
+/// True if a member of details has texts of narthex. The names in the calls that ask are those of
+/// servers, and the address of a sign-in is that of an authorization server.
+fn is_read(member: &str) -> bool {
+    member != ASK && member != AUTH_URL
+}
 
 impl fmt::Display for CallError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

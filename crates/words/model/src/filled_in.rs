@@ -47,9 +47,9 @@ fn put_into_auth(auth: &mut ServerAuth, field: AuthSecret, value: Secret) {
         ServerAuth::None | ServerAuth::Unstated => {}
         ServerAuth::ApiKey(auth) => auth.key = Some(value),
         ServerAuth::OAuth(oauth) => match &mut **oauth {
-            OAuth::ClientCredentials(auth) => auth.client_secret = value,
+            OAuth::ClientCredentials(auth) => *auth.proof.secret_mut() = value,
             OAuth::AuthorizationCode(auth) => match field {
-                AuthSecret::Key | AuthSecret::ClientSecret => {
+                AuthSecret::Key | AuthSecret::ClientSecret | AuthSecret::PrivateKey => {
                     if let Some(client) = &mut auth.client {
                         client.secret = Some(value);
                     }
@@ -73,8 +73,8 @@ fn put_into_auth(auth: &mut ServerAuth, field: AuthSecret, value: Secret) {
 mod tests {
     use super::*;
     use crate::{
-        Alias, ApiKeyAuth, AuthorizationCodeAuth, ClientCredentialsAuth, HttpTarget, OAuthClient,
-        OAuthTokens, SecretId, StdioTarget,
+        Alias, ApiKeyAuth, AuthorizationCodeAuth, ClientCredentialsAuth, ClientProof, HttpTarget,
+        OAuthClient, OAuthTokens, SecretId, StdioTarget,
     };
 
     const VALUE: &str = "canary-5521-value";
@@ -139,16 +139,25 @@ mod tests {
         let value = Secret::new(VALUE);
         let oauth = |oauth| http(ServerAuth::OAuth(Box::new(oauth)));
         let place = SecretPlace::Auth;
-        let client = OAuth::ClientCredentials(ClientCredentialsAuth {
-            token_url: String::new(),
-            client_id: String::new(),
-            client_secret: Secret::new(""),
-            scopes: [].into(),
-            audience: None,
-            resource: None,
-        });
-        let auth = auth_of(filled(oauth(client), place(AuthSecret::ClientSecret)));
-        assert!(auth.secrets().contains(&&value), "{auth:?}");
+        let empty = Secret::new("");
+        let by_secret = ClientProof::Secret { secret: empty.clone(), method: None };
+        let by_key = ClientProof::Key { pem: empty, key_id: None, algorithm: None };
+        for (proof, field) in
+            [(by_secret, AuthSecret::ClientSecret), (by_key, AuthSecret::PrivateKey)]
+        {
+            let client = OAuth::ClientCredentials(ClientCredentialsAuth {
+                token_url: None,
+                client_id: String::new(),
+                proof,
+                scopes: [].into(),
+                audience: None,
+                resource: None,
+                authorization_server: None,
+                grant: None,
+            });
+            let auth = auth_of(filled(oauth(client), place(field)));
+            assert!(auth.secrets().contains(&&value), "{auth:?}");
+        }
         let code = || {
             let access_token = Secret::new("");
             let tokens = OAuthTokens { access_token, refresh_token: None, expires_at: None };

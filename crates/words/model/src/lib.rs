@@ -71,8 +71,10 @@ pub use agent_env::AgentEnv;
 pub use agent_type::{AgentType, OauthOnOrchestrators};
 pub use alias::{Alias, AliasError};
 pub use auth::{
-    ApiKeyAuth, AuthorizationCodeAuth, ClientCredentialsAuth, HeaderSource, OAuth, OAuthClient,
-    OAuthScopes, OAuthTokens, ServerAuth,
+    ApiKeyAuth, AuthorizationCodeAuth, ClientCredentialsAuth, ClientProof, CredentialAddressFault,
+    HeaderSource, KEY_ALGORITHMS, OAuth, OAuthClient, OAuthPkce, OAuthRegistration, OAuthResource,
+    OAuthScopes, OAuthTokens, PRIVATE_KEY_JWT, SecretMethod, ServerAuth, SharedGrant,
+    check_credential_address,
 };
 pub use built_in_tools::BuiltInTools;
 pub use catalog::CatalogKind;
@@ -122,7 +124,7 @@ pub use server::{
     ConfigFault, HttpTarget, OutputLimits, ServerDefinition, ServerState, StdioTarget, Target,
     TransportKind, is_secret_name, is_secret_variable,
 };
-pub use server_failure::{HttpAnswer, Reader, ServerFailure};
+pub use server_failure::{HttpAnswer, Reader, ServerFailure, WantedSignIn};
 pub use shares::{ShareId, ThreadId};
 pub use timestamp::Timestamp;
 pub use traffic::{CallRate, LimitProblem, TrafficLimits};

@@ -35,6 +35,8 @@ pub enum AuthSecret {
     Key,
     /// The secret of an OAuth client.
     ClientSecret,
+    /// The private key of an OAuth client.
+    PrivateKey,
     /// The access token of an earlier sign-in.
     AccessToken,
     /// The refresh token of an earlier sign-in.
@@ -74,6 +76,7 @@ impl AuthSecret {
         match self {
             Self::Key => "key",
             Self::ClientSecret => "clientSecret",
+            Self::PrivateKey => "privateKey",
             Self::AccessToken => "accessToken",
             Self::RefreshToken => "refreshToken",
         }

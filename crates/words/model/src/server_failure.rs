@@ -8,7 +8,7 @@ use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
 
-use crate::{CallError, CallErrorKind};
+use crate::{CallError, CallErrorKind, error::AUTH_URL};
 
 /// The reader of a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +28,40 @@ pub struct ServerFailure {
     details: Option<Arc<Value>>,
     words: Option<&'static str>,
     answer: Option<HttpAnswer>,
+    sign_in: Option<Arc<WantedSignIn>>,
+}
+
+/// The sign-in of a person for which a server waits.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct WantedSignIn {
+    /// The address at which the person signs in, if one is open.
+    pub address: Option<String>,
+    /// The scopes that the server asks for, if it named them.
+    pub scopes: Vec<String>,
+    /// True if the human who drives the caller's run signs in for this run. Otherwise an operator
+    /// signs in for all callers.
+    pub is_callers: bool,
+}
+
+impl WantedSignIn {
+    /// The address for this reader: a run gets no address that is an operator's to open.
+    #[must_use]
+    pub fn address_for(&self, reader: Reader) -> Option<&str> {
+        let may_read = reader == Reader::Operator || self.is_callers;
+        self.address.as_deref().filter(|_| may_read)
+    }
+
+    /// More for a program: `scopes` and `auth_url`, each if there is one.
+    fn details(&self, reader: Reader) -> Value {
+        let mut details = json!({});
+        if !self.scopes.is_empty() {
+            details["scopes"] = json!(self.scopes);
+        }
+        if let Some(address) = self.address_for(reader) {
+            details[AUTH_URL] = address.into();
+        }
+        details
+    }
 }
 
 /// The answer of HTTP by which a server refused a request. Holds no words of the server.
@@ -64,7 +98,8 @@ impl ServerFailure {
     /// A failure with its cause, which only operators read. The cause holds no secret.
     #[must_use]
     pub fn new(kind: CallErrorKind, cause: impl Into<Arc<str>>) -> Self {
-        Self { kind, cause: cause.into(), details: None, words: None, answer: None }
+        let cause = cause.into();
+        Self { kind, cause, details: None, words: None, answer: None, sign_in: None }
     }
 
     /// A failure whose message and details are for operators.
@@ -90,6 +125,19 @@ impl ServerFailure {
     #[must_use]
     pub fn with_answer(self, answer: Option<HttpAnswer>) -> Self {
         Self { answer, ..self }
+    }
+
+    /// The failure of a server that waits for the sign-in of a person.
+    #[must_use]
+    pub fn with_sign_in(self, sign_in: Option<WantedSignIn>) -> Self {
+        let words = if sign_in.is_some() { Some(SIGN_IN) } else { self.words };
+        Self { sign_in: sign_in.map(Arc::new), words, ..self }
+    }
+
+    /// The sign-in for which the server waits.
+    #[must_use]
+    pub fn sign_in(&self) -> Option<&WantedSignIn> {
+        self.sign_in.as_deref()
     }
 
     /// The cause. For operators, logs and tests only.
@@ -151,13 +199,17 @@ impl ServerFailure {
     /// More for a program, as far as this reader may know it.
     #[must_use]
     pub fn details(&self, reader: Reader) -> Option<Value> {
-        let answer = self.answer.map(HttpAnswer::details);
+        let sign_in = self.sign_in.as_ref().map(|sign_in| sign_in.details(reader));
+        let answer = sign_in.or_else(|| self.answer.map(HttpAnswer::details));
         match reader {
             Reader::Operator => self.details.as_deref().cloned().or(answer),
             Reader::Run => answer,
         }
     }
 }
+
+/// The words for runs of a server that waits for the sign-in of a person.
+const SIGN_IN: &str = "a person must sign in to it first";
 
 /// The words for runs of a failure of this kind.
 fn of_kind(kind: CallErrorKind) -> &'static str {
@@ -204,6 +256,24 @@ mod tests {
             }
             assert_eq!(ServerFailure::of_operators(error.clone()).for_operators(), error);
         }
+    }
+
+    /// R9: a run reads the scopes, and the address only if its own human signs in there.
+    #[test]
+    fn door_r9_a_run_gets_no_address_that_an_operator_opens() {
+        let address = Some("https://as.example.com/authorize?state=s".to_owned());
+        let failure = |is_callers| {
+            let scopes = vec!["write".to_owned()];
+            let sign_in = WantedSignIn { address: address.clone(), scopes, is_callers };
+            ServerFailure::new(CallErrorKind::AuthUnavailable, CAUSE).with_sign_in(Some(sign_in))
+        };
+        let operators = failure(false);
+        let read = operators.read_by(Reader::Run);
+        assert_eq!(read.message, "a person must sign in to it first");
+        assert_eq!(read.details, Some(json!({ "scopes": ["write"] })));
+        let all = json!({ "scopes": ["write"], "auth_url": address.as_deref() });
+        assert_eq!(operators.for_operators().details, Some(all.clone()));
+        assert_eq!(failure(true).read_by(Reader::Run).details, Some(all));
     }
 
     #[test]

@@ -20,8 +20,13 @@ pub enum McpCommand {
 pub enum McpDaemonCommand {
     /// List the servers with state, tools and last check; without a daemon, the configured ones
     #[command(after_help = "Examples:\n  narthex mcp list\n  \
+        narthex mcp list --workspace team\n  \
         narthex mcp list --json | jq '.data.mounts[] | select(.status != \"ready\")'")]
-    List,
+    List {
+        /// Only servers of this workspace; the daemon's own are in `default`
+        #[arg(long, value_name = "WORKSPACE")]
+        workspace: Option<String>,
+    },
     /// Test a server: connect to it, list its tools, and close the connection
     Test(TestArgs),
     /// Show the last lines of a server's standard error
@@ -55,12 +60,41 @@ pub enum McpDaemonCommand {
         /// The server
         name: String,
     },
-    /// Ask the user of a server to sign in again
-    #[command(after_help = "Example:\n  narthex mcp reauthorize linear")]
-    Reauthorize {
+    /// Sign in to a server in the browser, and wait until the server is ready
+    Authorize(AuthorizeArgs),
+    /// Sign out of a server, and sign in again, maybe as another user
+    Reauthorize(ReauthorizeArgs),
+    /// Sign out of a server: revoke and delete its tokens
+    #[command(after_help = "Example:\n  narthex mcp sign-out linear")]
+    SignOut {
         /// The server
         name: String,
     },
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  narthex mcp authorize linear\n  \
+    narthex mcp authorize linear --no-browser\n  \
+    narthex mcp authorize linear --device")]
+pub struct AuthorizeArgs {
+    /// The server
+    pub name: String,
+    /// Sign in at another device, with a code that this command prints
+    #[arg(long = "device")]
+    pub is_device: bool,
+    /// Print the address, and open no browser
+    #[arg(long = "no-browser", conflicts_with = "is_device")]
+    pub has_no_browser: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  narthex mcp reauthorize linear")]
+pub struct ReauthorizeArgs {
+    /// The server
+    pub name: String,
+    /// Print the address, and open no browser
+    #[arg(long = "no-browser")]
+    pub has_no_browser: bool,
 }
 
 #[derive(Debug, Args)]

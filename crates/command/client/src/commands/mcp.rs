@@ -1,6 +1,8 @@
 //! `narthex mcp`: lists, tests and changes the daemon's servers.
 
 mod add;
+mod authorize;
+mod browser;
 mod list;
 mod logs;
 pub(super) mod test;
@@ -45,7 +47,9 @@ pub async fn run(
     configured: impl AsyncFn() -> Configured,
 ) -> Result<ExitCode, Failure> {
     match command {
-        McpDaemonCommand::List => list::run(&context, configured).await,
+        McpDaemonCommand::List { workspace } => {
+            list::run(workspace.as_deref(), &context, configured).await
+        }
         McpDaemonCommand::Test(args) => test::run(&args, &context).await,
         McpDaemonCommand::Logs(args) => logs::run(&args, &context).await,
         McpDaemonCommand::Reload => verbs::reload(&context).await,
@@ -54,7 +58,9 @@ pub async fn run(
         McpDaemonCommand::Enable { name } => verbs::enable(&name, &context).await,
         McpDaemonCommand::Disable { name } => verbs::disable(&name, &context).await,
         McpDaemonCommand::Reconnect { name } => verbs::reconnect(&name, &context).await,
-        McpDaemonCommand::Reauthorize { name } => verbs::reauthorize(&name, &context).await,
+        McpDaemonCommand::Authorize(args) => authorize::run(&args, &context).await,
+        McpDaemonCommand::Reauthorize(args) => verbs::reauthorize(&args, &context).await,
+        McpDaemonCommand::SignOut { name } => verbs::sign_out(&name, &context).await,
     }
 }
 

@@ -11,7 +11,7 @@ use narthex_outbound::Outbound;
 use narthex_registry::{Layer, Registry, layers};
 use narthex_runs::Runs;
 
-use super::Servers;
+use super::{Doors, Servers, sign_ins::Opened};
 use crate::Failure;
 use narthex_model::with_causes;
 
@@ -43,6 +43,7 @@ pub(super) fn begin_run(gateway: &Gateway, local: &Arc<RunView>) -> Result<(), F
 pub(super) async fn begin(
     registry: Registry,
     servers: Servers,
+    sign_ins: Option<&Opened>,
     audit: Audit,
 ) -> Result<Option<Control>, Failure> {
     match servers {
@@ -55,6 +56,7 @@ pub(super) async fn begin(
         }
         Servers::Followed(mut options) => {
             options.audit = audit;
+            options.sign_ins = sign_ins.map(|opened| opened.all.clone());
             let control = Control::start(registry, *options).await;
             let control =
                 control.map_err(|error| Failure::new(error.kind(), with_causes(&error)))?;
@@ -64,8 +66,8 @@ pub(super) async fn begin(
 }
 
 /// Posts to others from now on, and counts it.
-pub(super) fn post(gateway: &Gateway, control: &Control, hosts: Vec<String>) -> Outbound {
-    let outbound = Outbound::new(control.clone(), hosts);
+pub(super) fn post(gateway: &Gateway, control: &Control, doors: &Doors) -> Outbound {
+    let outbound = Outbound::new(control.clone(), doors.post_hosts.clone());
     let told = [
         ("webhook_deliveries", "Events delivered to webhooks"),
         ("webhook_attempts_failed", "Failed attempts to deliver an event to a webhook"),

@@ -16,7 +16,7 @@ use crate::{
     daemon_client::DaemonClient,
     output,
     peer::{Peer, Tool, near_names, protocol_failure},
-    rows::Row,
+    rows::{Row, sign_in_of},
     server_rows,
 };
 
@@ -29,7 +29,8 @@ pub(crate) async fn run(args: CallArgs, context: Context) -> Result<ExitCode, Fa
                 Err(unknown_alias(failure, &client, &args).await)
             }
             Err(failure) if failure.kind == FailureKind::Call(CallErrorKind::AuthUnavailable) => {
-                Err(with_remedy(failure, &args, &context).await)
+                let rows = rows_if_up(&context).await;
+                Err(with_remedy(failure, rows, &args))
             }
             Err(failure) if is_absent(&failure) => {
                 let rows = rows_if_up(&context).await;
@@ -44,9 +45,13 @@ pub(crate) async fn run(args: CallArgs, context: Context) -> Result<ExitCode, Fa
     in_process::run(&app, async {
         in_process::settle(&app).await;
         let called = call(Peer::Local(&app), &args, &context).await;
-        called.map_err(|failure| match is_absent(&failure) {
-            true => with_cause(failure, server_rows::all(&app.registry().snapshot()), &args),
-            false => failure,
+        let rows = || server_rows::all(&app.registry().snapshot());
+        called.map_err(|failure| match failure.kind {
+            FailureKind::Call(CallErrorKind::ToolNotFound) => with_cause(failure, rows(), &args),
+            FailureKind::Call(CallErrorKind::AuthUnavailable) => {
+                with_remedy(failure, rows(), &args)
+            }
+            _ => failure,
         })
     })
     .await
@@ -78,13 +83,15 @@ fn with_cause(mut failure: Failure, rows: Vec<Row>, args: &CallArgs) -> Failure 
 
 /// Adds the remedy of a person for the credential, from the server's row for operators. The answer
 /// to a call has no such remedy, since models read it.
-async fn with_remedy(mut failure: Failure, args: &CallArgs, context: &Context) -> Failure {
-    let rows = rows_if_up(context).await;
+fn with_remedy(mut failure: Failure, rows: Vec<Row>, args: &CallArgs) -> Failure {
     let row = rows.into_iter().find(|row| row.alias == args.alias.as_str() && !row.is_overridden);
-    if let Some(error) = row.and_then(|row| row.error)
+    if let Some(row) = row
+        && let Some(error) = &row.error
         && error.kind == CallErrorKind::AuthUnavailable
     {
-        failure.message = completed(&error.message).into_owned();
+        let sign_in = sign_in_of(&row.alias, row.status.as_str(), &error.message);
+        let told = format!("{}{}", error.message, sign_in.unwrap_or_default());
+        failure.message = completed(&told).into_owned();
     }
     failure
 }

@@ -37,6 +37,7 @@ pub(super) async fn start(
         audit_dir: data.audit_dir(),
         work_dir: data.path().to_owned(),
         executors: Executors::default(),
+        client_metadata_url: None,
         doors: None,
     };
     App::start(options).await

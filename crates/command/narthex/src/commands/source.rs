@@ -102,6 +102,7 @@ pub(crate) async fn followed(
         variables: settings.variables.clone(),
         audit: Audit::disabled(),
         login: None,
+        sign_ins: None,
         meters: Meters::default(),
         grants: Arc::default(),
         granting: settings.granting,

@@ -101,6 +101,7 @@ async fn daemon(args: UpArgs, data: DataDir, context: Context) -> Result<ExitCod
         audit_dir: data.audit_dir(),
         work_dir: data.path().to_owned(),
         executors: settings.executors.clone(),
+        client_metadata_url: settings.sign_in.client_metadata_url().cloned(),
         doors: Some(Doors {
             listener,
             http: settings.http_options(address, TokenHash::of(admin.expose())),

@@ -85,6 +85,7 @@ pub(crate) const KEYS: &[Key] = &[
     key("http.allowed_hosts", "NARTHEX_HTTP_ALLOWED_HOSTS", Shape::List),
     key("http.allowed_origins", "NARTHEX_HTTP_ALLOWED_ORIGINS", Shape::List),
     key("http.public_url", "NARTHEX_HTTP_PUBLIC_URL", Shape::Text),
+    key("oauth.client_metadata_url", "NARTHEX_OAUTH_CLIENT_METADATA_URL", Shape::Text),
     key("tls.cert", "NARTHEX_TLS_CERT", Shape::Text),
     key("tls.key", "NARTHEX_TLS_KEY", Shape::Text),
     key("tls.self_signed", "NARTHEX_TLS_SELF_SIGNED", Shape::Flag),

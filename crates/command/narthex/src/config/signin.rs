@@ -10,6 +10,7 @@ use narthex_login::{
 };
 use narthex_model::{Role, Roles, Secret, WorkspaceId, meant_hint};
 use toml::{Table, Value};
+use url::Url;
 
 /// Prefix of the variable with narthex's password at a provider; the provider's name follows.
 pub(crate) const SECRET: &str = "NARTHEX_OIDC_SECRET_";
@@ -22,6 +23,7 @@ const MEMBERS: [&str; 6] =
 pub(crate) struct SignIn {
     public_url: Option<PublicOrigin>,
     providers: Vec<ProviderOptions>,
+    client_metadata_url: Option<Url>,
 }
 
 impl SignIn {
@@ -41,6 +43,32 @@ impl SignIn {
     #[must_use]
     pub(crate) fn public_url(&self) -> Option<&str> {
         self.public_url.as_ref().map(PublicOrigin::as_str)
+    }
+
+    /// The address of narthex's client id metadata document, if it is elsewhere.
+    #[must_use]
+    pub(crate) fn client_metadata_url(&self) -> Option<&Url> {
+        self.client_metadata_url.as_ref()
+    }
+
+    /// The same settings with the address of a client id metadata document; a fault is added.
+    pub(super) fn with_client_metadata(
+        mut self,
+        given: Option<(&str, &str)>,
+        faults: &mut Vec<String>,
+    ) -> Self {
+        let Some((text, source)) = given else { return self };
+        let url = Url::parse(text)
+            .ok()
+            .filter(|url| url.scheme() == "https" && url.path() != "/" && url.fragment().is_none());
+        if url.is_none() {
+            faults.push(format!(
+                "{source} is no address of a client id metadata document: write one that begins \
+                 with https:// and has a path"
+            ));
+        }
+        self.client_metadata_url = url;
+        self
     }
 
     /// The value of `Host` that browsers send.
@@ -254,6 +282,21 @@ mod tests {
             assert!(all.contains(word), "{word}: {all}");
         }
         assert!(!all.contains("'s'"));
+    }
+
+    /// Only an https address with a path can be a client id.
+    #[test]
+    fn oauth_c12_the_address_of_the_client_document_is_https_with_a_path() {
+        let read = |text: &str| {
+            let mut faults = Vec::new();
+            let sign_in = SignIn::default().with_client_metadata(Some((text, "x")), &mut faults);
+            (sign_in.client_metadata_url().map(Url::to_string), faults.len())
+        };
+        let good = "https://narthex.example/client.json";
+        assert_eq!(read(good), (Some(good.to_owned()), 0));
+        for bad in ["http://narthex.example/client.json", "https://narthex.example", "client"] {
+            assert_eq!(read(bad), (None, 1), "{bad}");
+        }
     }
 
     #[test]

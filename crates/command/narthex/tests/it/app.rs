@@ -44,6 +44,7 @@ async fn start(dir: &std::path::Path) -> App {
         token: RunToken::generate().unwrap(),
         audit_dir: dir.join("audit"),
         work_dir: dir.to_owned(),
+        client_metadata_url: None,
         executors: Executors::default(),
         doors: None,
     })

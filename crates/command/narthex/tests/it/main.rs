@@ -56,6 +56,7 @@ mod remedies;
 mod restart;
 mod runs;
 mod secrets;
+mod server_sign_ins;
 mod service;
 mod session_events;
 mod sessions;

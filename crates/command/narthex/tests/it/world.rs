@@ -103,6 +103,7 @@ impl World {
             vault: Some(Vault::new(Arc::new(backend))),
             variables,
             audit: Audit::disabled(),
+            sign_ins: None,
             login: None,
             grants: Arc::default(),
             granting: GrantOptions::default(),
@@ -141,6 +142,7 @@ impl World {
             token,
             audit_dir: dir.path().join("audit"),
             work_dir: dir.path().to_owned(),
+            client_metadata_url: None,
             executors: Executors::default(),
             doors: Some(Doors {
                 listener,

@@ -7,7 +7,7 @@ use std::{
 };
 
 use narthex_model::{
-    Alias, ApiKeyAuth, AuthorizationCodeAuth, ClientCredentialsAuth, EntryConfinement,
+    Alias, ApiKeyAuth, AuthorizationCodeAuth, ClientCredentialsAuth, ClientProof, EntryConfinement,
     HeaderSource, HttpTarget, OAuth, OAuthClient, Secret, SecretName, ServerAuth, ServerDefinition,
     StdioTarget, Target, command::narthex,
 };
@@ -18,7 +18,10 @@ use crate::{
     carrier::Carrier,
     fill::{Openers, opened, opened_text},
     resolve::key::{objection, taken},
-    server::{AuthClient, AuthText, EntryAuth, ProgramConfinement, url},
+    server::{
+        AuthClient, AuthText, EntryAuth, EntryClientCredentials, EntryProof, EntrySignIn,
+        ProgramConfinement, url,
+    },
     template::{ConfigValue, Placeholder, Source, Template},
 };
 
@@ -85,7 +88,7 @@ pub enum OpenError {
         /// The fault of the value.
         why: &'static str,
     },
-    /// The server is an image, a script or has a sign-in by OAuth, which cannot be started here.
+    /// The server is an image or a script, which cannot be started here.
     #[error("`{field}` of `{alias}`: narthex cannot start {shape} yet; {remedy}")]
     NotStarted {
         /// The server.
@@ -147,7 +150,7 @@ impl ResolvedServer {
                     url: opener.url(url)?,
                     is_sse: *is_sse,
                     headers: carried,
-                    auth: opener.started_auth(auth, &mut filled_in)?,
+                    auth: opener.auth(auth, &mut filled_in)?,
                 })
             }
             ResolvedTarget::Command { command, args, cwd, confinement } => {
@@ -371,23 +374,8 @@ impl Opener<'_> {
         }
     }
 
-    /// The authentication of a server that is started. A server that a person must sign in to is no
-    /// hindrance: the run has it without being connected (D17).
-    fn started_auth(
-        &self,
-        auth: &EntryAuth,
-        opened: &mut Vec<Secret>,
-    ) -> Result<ServerAuth, OpenError> {
-        match self.auth(auth, opened)? {
-            ServerAuth::OAuth(oauth) if matches!(*oauth, OAuth::ClientCredentials(_)) => {
-                let remedy = "use `auth` with the mode `apiKey` if the server accepts a key, or \
-                              mark its attachment as `optional`";
-                Err(self.not_started("auth", "an OAuth sign-in with client credentials", remedy))
-            }
-            known => Ok(known),
-        }
-    }
-
+    /// The authentication of requests. A server that a person must sign in to is no hindrance: the
+    /// run has it without being connected (D17).
     fn auth(&self, auth: &EntryAuth, opened: &mut Vec<Secret>) -> Result<ServerAuth, OpenError> {
         let oauth = match auth {
             EntryAuth::None => return Ok(ServerAuth::None),
@@ -408,33 +396,60 @@ impl Opener<'_> {
                     key: Some(key),
                 }));
             }
-            EntryAuth::ClientCredentials {
-                token_url,
-                client_id,
-                client_secret,
-                scopes,
-                audience,
-                resource,
-            } => OAuth::ClientCredentials(ClientCredentialsAuth {
-                token_url: token_url.clone(),
-                client_id: self.auth_text("auth.clientId", client_id)?.expose().to_owned(),
-                client_secret: self.auth_text("auth.clientSecret", client_secret)?,
-                scopes: scopes.iter().cloned().collect(),
-                audience: audience.clone(),
-                resource: resource.clone(),
-            }),
-            EntryAuth::AuthorizationCode { scopes, client, redirect_uri, resource } => {
-                let client = client.as_ref().map(|client| self.auth_client(client)).transpose()?;
-                OAuth::AuthorizationCode(AuthorizationCodeAuth {
-                    scopes: scopes.iter().cloned().collect(),
-                    client,
-                    tokens: None,
-                    redirect_uri: redirect_uri.clone(),
-                    resource: resource.clone(),
-                })
+            EntryAuth::ClientCredentials(auth) => {
+                OAuth::ClientCredentials(self.client_credentials(auth)?)
             }
+            EntryAuth::AuthorizationCode(auth) => OAuth::AuthorizationCode(self.sign_in(auth)?),
         };
         Ok(ServerAuth::OAuth(Box::new(oauth)))
+    }
+
+    fn client_credentials(
+        &self,
+        auth: &EntryClientCredentials,
+    ) -> Result<ClientCredentialsAuth, OpenError> {
+        let proof = match &auth.proof {
+            EntryProof::Secret { client_secret, token_endpoint_auth_method } => {
+                ClientProof::Secret {
+                    secret: self.auth_text("auth.clientSecret", client_secret)?,
+                    method: *token_endpoint_auth_method,
+                }
+            }
+            EntryProof::Key { private_key, key_id, algorithm } => ClientProof::Key {
+                pem: self.auth_text("auth.privateKey", private_key)?,
+                key_id: key_id.clone(),
+                algorithm: algorithm.clone(),
+            },
+        };
+        Ok(ClientCredentialsAuth {
+            token_url: auth.token_url.clone(),
+            client_id: self.auth_text("auth.clientId", &auth.client_id)?.expose().to_owned(),
+            proof,
+            scopes: auth.scopes.iter().cloned().collect(),
+            audience: auth.audience.clone(),
+            resource: auth.resource.clone(),
+            authorization_server: auth.authorization_server.clone(),
+            // The caller knows the workspace.
+            grant: None,
+        })
+    }
+
+    fn sign_in(&self, auth: &EntrySignIn) -> Result<AuthorizationCodeAuth, OpenError> {
+        let client = auth.client.as_ref().map(|client| self.auth_client(client)).transpose()?;
+        Ok(AuthorizationCodeAuth {
+            scopes: auth.scopes.iter().cloned().collect(),
+            client,
+            tokens: None,
+            redirect_uri: auth.redirect_uri.clone(),
+            resource: auth.resource.clone(),
+            registration: auth.registration,
+            pkce: auth.pkce,
+            refresh_scope: auth.refresh_scope,
+            client_name: auth.client_name.clone(),
+            authorization_server: auth.authorization_server.clone(),
+            legacy: auth.legacy,
+            keep_alive: auth.keep_alive,
+        })
     }
 
     fn auth_client(&self, client: &AuthClient) -> Result<OAuthClient, OpenError> {

@@ -1,7 +1,7 @@
 //! A server's URL with placeholders: a run's values may fill in a part of it, but cannot change its
 //! target (O3, O66, O69, S4).
 
-use narthex_model::json::Place;
+use narthex_model::{CredentialAddressFault, check_credential_address, json::Place};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use url::Url;
 
@@ -53,6 +53,16 @@ impl Spot {
 /// True if operators alone set the values of a source.
 fn is_operators(source: Source) -> bool {
     matches!(source, Source::Env | Source::Runner)
+}
+
+/// True if requests to a URL may carry tokens of people: by https, or by http on this machine. A
+/// host that placeholders decide is not known, and passes.
+pub(super) fn may_carry_tokens(url: &Template) -> bool {
+    let written = url.written().to_ascii_lowercase();
+    let Some(rest) = written.strip_prefix("http://") else { return true };
+    let host = rest.split(['/', '?', '#', '\\']).next().unwrap_or_default();
+    let checked = || check_credential_address(&format!("http://{host}/"));
+    host.contains("${") || checked() != Err(CredentialAddressFault::NotHttps)
 }
 
 /// Checks a URL before any placeholder is filled in.

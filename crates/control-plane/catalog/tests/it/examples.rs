@@ -158,10 +158,8 @@ fn x_m17_a_manifest_is_a_config_schema() {
 #[test]
 fn o92_reserved_forms_are_read() {
     let entry = server(&data!("oauth.json"));
-    let EntryAuth::ClientCredentials { scopes, token_url, .. } = &entry.auth else {
-        panic!("{:?}", entry.auth)
-    };
-    assert_eq!((scopes.len(), token_url.as_str()), (2, "https://id.test/t"));
+    let EntryAuth::ClientCredentials(auth) = &entry.auth else { panic!("{:?}", entry.auth) };
+    assert_eq!((auth.scopes.len(), auth.token_url.as_deref()), (2, Some("https://id.test/t")));
     assert_eq!(server(&data!("remote.json")).auth.mode(), "authorizationCode");
     assert!(matches!(server(&data!("image.json")).shape, Shape::Stdio(_)));
 

@@ -25,6 +25,8 @@ mod schemas;
 #[cfg(test)]
 mod shapes;
 #[cfg(test)]
+mod sign_in;
+#[cfg(test)]
 mod urls;
 #[cfg(test)]
 mod world;

@@ -64,7 +64,8 @@ impl Control {
         .and_then(|id| self.principal(id.as_str()))
     }
 
-    /// Removes all roles of a principal in a workspace, and revokes the tokens of a service.
+    /// Removes all roles of a principal in a workspace with its sign-ins to servers there, and
+    /// revokes the tokens of a service.
     ///
     /// # Errors
     /// When no principal of this id or name has roles there, there is no such workspace or no
@@ -91,6 +92,8 @@ impl Control {
             let _granting = this.shared.grants.changing().await;
             let ended = store.grants().end_of_user(&workspace, found.id.as_str()).await;
             ended.map_err(ControlError::Store)?;
+            let dropped = store.oauth_grants().drop_user(&workspace, found.id.as_str()).await;
+            dropped.map_err(ControlError::Store)?;
             this.shared.grants.forget_user(&workspace, &found.id);
             noted.done().await;
             Ok(())

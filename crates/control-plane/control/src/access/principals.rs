@@ -76,7 +76,7 @@ impl Control {
     }
 
     /// Changes a principal by `{"is_disabled": …, "is_operator": …}`. A disabled principal loses
-    /// all permissions at once.
+    /// all permissions at once, and its sign-ins to servers.
     ///
     /// # Errors
     /// When a field is wrong, the principal is unknown, there is no store, or the store fails.

@@ -103,6 +103,16 @@ impl ClientIdentity {
         Self { id: id.into(), secret: None, key: Some(key), method }
     }
 
+    /// The client with the first method that a server lists and the client can use. A key is used
+    /// whatever the list is.
+    #[must_use]
+    pub fn listed(self, listed: Option<&[String]>) -> Self {
+        match self.key {
+            Some(_) => self,
+            None => Self::new(self.id, self.secret, listed),
+        }
+    }
+
     /// The client with the method that its registration names, if the client can use the method.
     #[must_use]
     pub fn registered_as(mut self, method: AuthMethod) -> Self {

@@ -62,7 +62,9 @@ impl Way {
         document: Option<&Url>,
         redirect_uri: &Url,
     ) -> Result<Self, WayError> {
-        let preregistered = settings.client.clone().map(Self::Preregistered);
+        let methods = metadata.token_endpoint_auth_methods_supported.as_deref();
+        let preregistered = settings.client.clone().map(|client| client.listed(methods));
+        let preregistered = preregistered.map(Self::Preregistered);
         let document = document.filter(|url| is_client_id(url)).cloned().map(Self::Document);
         let dynamic = metadata.registration_endpoint.clone().map(Self::Dynamic);
         let pinned =
@@ -150,6 +152,7 @@ impl ClientDocument {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::client::AuthMethod;
 
     fn url(text: &str) -> Url {
         Url::parse(text).unwrap()
@@ -193,6 +196,23 @@ mod tests {
             ["https://narthex.example", "http://127.0.0.1/client.json", "https://u@n.example/x"]
         {
             assert!(matches!(way(&auto, &metadata(), Some(no_id)), Way::Dynamic(_)), "{no_id}");
+        }
+    }
+
+    #[test]
+    fn oauth_c20_a_client_of_the_settings_uses_a_listed_method() {
+        let client = ClientIdentity::new("c", Some(narthex_model::Secret::new("s")), None);
+        let settings = Settings { client: Some(client), ..Settings::default() };
+        for (listed, wanted) in [
+            (None, AuthMethod::Basic),
+            (Some(vec!["client_secret_post".to_owned()]), AuthMethod::Post),
+        ] {
+            let metadata =
+                ServerMetadata { token_endpoint_auth_methods_supported: listed, ..metadata() };
+            match choose(&settings, &metadata, None).unwrap() {
+                Way::Preregistered(client) => assert_eq!(client.method, wanted),
+                other => panic!("{other:?}"),
+            }
         }
     }
 

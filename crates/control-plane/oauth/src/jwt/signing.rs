@@ -78,6 +78,15 @@ impl SigningKey {
         Ok(Self { algorithm, id, key, public })
     }
 
+    /// The name of the algorithm, which the type of the key decides.
+    #[must_use]
+    pub fn algorithm(&self) -> &'static str {
+        match self.algorithm.family() {
+            AlgorithmFamily::Rsa => "RS256",
+            _ => "ES256",
+        }
+    }
+
     /// Signs claims. `typ` is the token's type, such as `JWT`.
     ///
     /// # Errors

@@ -103,7 +103,8 @@ impl Runs {
         servers: Vec<Mountable>,
         is_strict: bool,
     ) -> Result<MountSet, RunError> {
-        let options = MountOptions { timeout: self.shared.options.start_timeout, is_strict };
+        let timeout = self.shared.options.start_timeout;
+        let options = MountOptions { timeout, is_strict, holder: None };
         let mounted = self.shared.gateway.registry().mount(servers, &options).await;
         let failed_starts = &self.shared.failed_starts;
         match mounted {

@@ -12,8 +12,9 @@ use narthex_catalog::{
 };
 use narthex_control::{AgentParts, secret_key, server_key};
 use narthex_model::{
-    AgentEnv, Alias, CallErrorKind, EnvName, PrincipalId, RunId, RunScope, Secret, SecretName,
-    SecretReference, SecretVersion, ServerFailure, SessionId, WorkspaceId,
+    AgentEnv, Alias, CallErrorKind, EnvName, OAuth, PrincipalId, RunId, RunScope, Secret,
+    SecretName, SecretReference, SecretVersion, ServerAuth, ServerDefinition, ServerFailure,
+    ServerId, SessionId, SharedGrant, Target, WorkspaceId,
 };
 use narthex_policy::RunPolicy;
 use narthex_registry::{MountFault, MountIdentity, Mountable, PinnedServer, Sharing, Snapshot};
@@ -333,6 +334,7 @@ fn add(
     for source in &mut definition.header_sources {
         source.workspace = source.secret.as_ref().map(|_| of.workspace.clone());
     }
+    share_grant(&mut definition, of.workspace, &server.reference);
     if let Some(direct) = &mut prepared.direct {
         direct.add(server, opening)?;
     }
@@ -364,6 +366,17 @@ fn add(
     Ok(())
 }
 
+/// Lets all runs of the workspace share the tokens of a client: they belong to the server of the
+/// catalog, whatever its alias in the run is.
+fn share_grant(definition: &mut ServerDefinition, workspace: &WorkspaceId, id: &ServerId) {
+    if let Target::Http(target) = &mut definition.target
+        && let ServerAuth::OAuth(oauth) = &mut target.auth
+        && let OAuth::ClientCredentials(auth) = &mut **oauth
+    {
+        auth.grant = Some(SharedGrant::of_catalog(workspace, id));
+    }
+}
+
 fn of_fault(fault: &Fault) -> RunFault {
     let server = fault.alias.as_ref().map(Alias::to_string).unwrap_or_default();
     RunFault::invalid(server, fault.to_string())
@@ -378,5 +391,45 @@ pub(crate) fn missing(policy: &RunPolicy, snapshot: &Snapshot) -> Vec<Alias> {
                 |alias: &&Alias| !alias.is_built_in() && snapshot.get(alias.as_str()).is_none();
             named.iter().filter(is_missing).cloned().collect()
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use narthex_model::{ClientCredentialsAuth, ClientProof, HttpTarget};
+
+    use super::*;
+
+    fn grant_of(auth: ServerAuth) -> Option<SharedGrant> {
+        let url = "https://s.test/mcp".to_owned();
+        let target =
+            Target::Http(HttpTarget { url, is_sse: false, headers: BTreeMap::new(), auth });
+        let mut definition = ServerDefinition::new(Alias::new("any").unwrap(), target);
+        let id = ServerId::new("orders").unwrap();
+        share_grant(&mut definition, &WorkspaceId::new("team").unwrap(), &id);
+        let Target::Http(target) = definition.target else { panic!("{definition:?}") };
+        let ServerAuth::OAuth(oauth) = target.auth else { return None };
+        match *oauth {
+            OAuth::ClientCredentials(auth) => auth.grant,
+            OAuth::AuthorizationCode(auth) => panic!("{auth:?}"),
+        }
+    }
+
+    /// O92: runs share the tokens of a client by workspace and catalog id; aliases do not count.
+    #[test]
+    fn o92_runs_share_the_grant_of_their_server() {
+        let auth = ClientCredentialsAuth {
+            token_url: None,
+            client_id: "c".to_owned(),
+            proof: ClientProof::Secret { secret: Secret::new("s"), method: None },
+            scopes: [].into(),
+            audience: None,
+            resource: None,
+            authorization_server: None,
+            grant: None,
+        };
+        let grant = grant_of(ServerAuth::OAuth(Box::new(OAuth::ClientCredentials(auth)))).unwrap();
+        assert_eq!((grant.workspace.as_str(), grant.server.as_str()), ("team", "catalog/orders"));
+        assert_eq!(grant_of(ServerAuth::None), None);
     }
 }

@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use narthex_model::{CatalogKind, WorkspaceId};
 
-use super::{cuts, grants, now_ms, time};
+use super::{cuts, grants, now_ms, oauth_grants, time};
 use crate::{
     StatementError,
     database::{Database, Step},
@@ -300,9 +300,11 @@ impl<'a> CatalogRows<'a> {
         read: &CatalogRow,
     ) -> Result<bool, StatementError> {
         let mut steps = vec![Step::must_change(self.statements.delete, known(workspace, read))];
-        if self.kind == CatalogKind::Agent {
-            let place = (Value::Text(workspace.as_str()), Value::Text(&read.id));
-            steps.extend(grants::end_of_agent(place.0, place.1));
+        let (here, id) = (Value::Text(workspace.as_str()), Value::Text(&read.id));
+        match self.kind {
+            CatalogKind::Agent => steps.extend(grants::end_of_agent(here, id)),
+            CatalogKind::Server => steps.extend(oauth_grants::drop_server(here, id)),
+            CatalogKind::Capability => {}
         }
         self.database.write_steps(&steps).await
     }

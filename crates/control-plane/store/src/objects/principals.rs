@@ -4,7 +4,7 @@ use std::time::SystemTime;
 
 use narthex_model::{PrincipalId, PrincipalKind, PrincipalName, Role, Roles, WorkspaceId};
 
-use super::{maybe_time, now_ms, time};
+use super::{maybe_time, now_ms, oauth_grants, time};
 use crate::{
     StatementError,
     database::{Database, Step},
@@ -172,7 +172,8 @@ impl<'a> Principals<'a> {
         self.database.write_steps(&steps).await
     }
 
-    /// Disables a principal, or enables it again. Returns `false` if the id is unknown.
+    /// Disables a principal, or enables it again. Returns `false` if the id is unknown. The tokens
+    /// of a disabled human at the authorization servers of others are removed.
     ///
     /// # Errors
     /// When a statement fails.
@@ -181,7 +182,9 @@ impl<'a> Principals<'a> {
         id: &PrincipalId,
         is_disabled: bool,
     ) -> Result<bool, StatementError> {
-        self.mark(id, is_disabled, DISABLE, ENABLE).await
+        let ends = is_disabled.then(|| oauth_grants::drop_user(Value::Text(id.as_str())));
+        let ends = ends.into_iter().flatten().collect();
+        self.mark(id, is_disabled, [DISABLE, ENABLE], ends).await
     }
 
     /// Makes a principal an operator, or an ordinary principal. Returns `false` if the id is
@@ -194,22 +197,25 @@ impl<'a> Principals<'a> {
         id: &PrincipalId,
         is_operator: bool,
     ) -> Result<bool, StatementError> {
-        self.mark(id, is_operator, PROMOTE, DEMOTE).await
+        self.mark(id, is_operator, [PROMOTE, DEMOTE], Vec::new()).await
     }
 
     async fn mark(
         &self,
         id: &PrincipalId,
         is_set: bool,
-        set: Statement,
-        unset: Statement,
+        statements: [Statement; 2],
+        also: Vec<Step<'_>>,
     ) -> Result<bool, StatementError> {
         let id = Value::Text(id.as_str());
+        let [set, unset] = statements;
         let first = match is_set {
             true => Step::must_change(set, vec![id, Value::Integer(now_ms())]),
             false => Step::must_change(unset, vec![id]),
         };
-        self.database.write_steps(&[first, Step::new(CHANGED, Vec::new())]).await
+        let mut steps = vec![first, Step::new(CHANGED, Vec::new())];
+        steps.extend(also);
+        self.database.write_steps(&steps).await
     }
 }
 

@@ -2,7 +2,7 @@
 
 use narthex_model::{EnabledModels, OauthOnOrchestrators, WorkspaceId};
 
-use super::principals::CHANGED;
+use super::{oauth_grants, principals::CHANGED};
 use crate::{
     StatementError,
     database::{Database, Step},
@@ -236,7 +236,8 @@ impl<'a> Workspaces<'a> {
     pub async fn delete(&self, id: &WorkspaceId, is_forced: bool) -> Result<bool, StatementError> {
         let statement = if is_forced { DELETE } else { DELETE_EMPTY };
         let first = Step::must_change(statement, vec![Value::Text(id.as_str())]);
-        self.database.write_steps(&[first, Step::new(CHANGED, Vec::new())]).await
+        let changed = Step::new(CHANGED, Vec::new());
+        self.database.write_steps(&[first, changed, oauth_grants::workspace_gone()]).await
     }
 
     /// The workspace of this id, if it exists.

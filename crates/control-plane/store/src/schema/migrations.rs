@@ -64,6 +64,7 @@ const STEPS: &[(i64, &str, &str)] = &[
         include_str!("../../migrations/0047_runs_by_session_and_end.sql"),
     ),
     (48, "profiles of clients", include_str!("../../migrations/0048_profiles_of_clients.sql")),
+    (49, "oauth", include_str!("../../migrations/0049_oauth.sql")),
 ];
 
 /// The version that this program writes.

@@ -19,6 +19,7 @@ mod grants;
 mod kept_answers;
 mod logins;
 mod mcp_clients;
+mod oauth;
 mod objects;
 mod outbound;
 mod postgres;

@@ -9,7 +9,9 @@ use std::{path::Path, time::SystemTime};
 
 use fs_err as fs;
 use narthex_model::{CatalogKind, EnvName, RunId, SecretName, ServerId, SessionId};
-use narthex_store::{DefinitionsOf, EventFilter, EventsOf, McpClientRow, Store};
+use narthex_store::{
+    DefinitionsOf, EventFilter, EventsOf, McpClientRow, OAuthChanges, OAuthClientKey, Store,
+};
 
 use crate::support::{Place, id, set};
 
@@ -145,6 +147,7 @@ async fn stores_of_all_versions_are_migrated_to_the_current_version() {
         check_shares(&store, version).await;
         check_rules(&store, version).await;
         check_outbound(&store, version).await;
+        check_oauth(&store, version).await;
         store.server_flags().set_disabled(&id("default"), "new", true).await.unwrap();
         store.close().await;
         assert_eq!(place.sql(shape).await, fresh.sql(shape).await, "version {version}");
@@ -270,6 +273,23 @@ async fn check_outbound(store: &Store, version: u32) {
     let row = |name: &str, what: &str, told| (name.to_owned(), what.to_owned(), told);
     let all = vec![row("chat", "slack", 0), row("ops", kinds, 1)];
     assert_eq!(found, if version >= 28 { all } else { Vec::new() });
+}
+
+/// Checks the sign-ins at authorization servers that a store of a version had.
+async fn check_oauth(store: &Store, version: u32) {
+    let is_there = version >= 49;
+    let (team, n) = (id("team"), i64::from(is_there));
+    let grants = store.oauth_grants().all(&team, None).await.unwrap();
+    let found: Vec<_> = grants.iter().map(|(key, facts)| (&*key.server, &*facts.scopes)).collect();
+    assert_eq!(found, if is_there { vec![("docs", "read write")] } else { vec![] });
+    let changes = store.oauth_grants().changes().await.unwrap();
+    assert_eq!(changes, OAuthChanges { last: n, dropped: 0 });
+    let (issuer, redirect_base) = ("https://as.example".into(), "http://127.0.0.1:1".into());
+    let key = OAuthClientKey { workspace: team, issuer, redirect_base };
+    let client = store.oauth_clients().find(&key).await.unwrap();
+    assert_eq!(client.as_deref(), is_there.then_some("c2VhbGVk"));
+    let taken = store.oauth_attempts().take("h4", SystemTime::UNIX_EPOCH).await.unwrap();
+    assert_eq!(taken.map(|one| one.key.user), is_there.then_some(None));
 }
 
 /// Checks the definitions of live servers that a store of a version had.

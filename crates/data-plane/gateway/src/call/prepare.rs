@@ -26,6 +26,7 @@ use crate::{
         routed::Routed,
     },
     clock::CallLimit,
+    lists::pages::was_led,
     refusal::Refusal,
     runs::run::RunRow,
     seal::state_binding,
@@ -185,7 +186,13 @@ impl Shared {
         request: &mut Request,
         payment: &mut Payment,
     ) -> Result<(), Refusal> {
-        let Some(state) = request.message.get("requestState") else { return Ok(()) };
+        let Some(state) = request.message.get(REQUEST_STATE) else {
+            // The answer to a question of narthex itself, which is no business of the server.
+            if was_led(&request.message) {
+                request.rewrite.body.remove(INPUT_RESPONSES);
+            }
+            return Ok(());
+        };
         let binding = binding(caller.run.id, request);
         let opened = state.as_str().and_then(|text| self.sealer.open(&text, &binding));
         let read = opened.as_ref().and_then(|(id, state)| Some((*id, Paid::read(state)?)));

@@ -55,13 +55,20 @@ impl ToPage {
 
     /// The result for a modern client, which calls again when its user was asked.
     pub(crate) fn result(&self) -> Vec<u8> {
-        let question = json!({"method": method::ELICITATION_CREATE, "params": self.params(None)});
-        let result = json!({
-            "resultType": "input_required",
-            "inputRequests": {KEY: question},
-            "requestState": self.id,
-        });
+        let mut result = self.asking();
+        result["requestState"] = self.id.as_str().into();
         result.to_string().into_bytes()
+    }
+
+    /// As [`Self::result`], for a call that a server gets when the client calls again: the client
+    /// repeats no state.
+    pub(crate) fn result_of_call(&self) -> Vec<u8> {
+        self.asking().to_string().into_bytes()
+    }
+
+    fn asking(&self) -> Value {
+        let question = json!({"method": method::ELICITATION_CREATE, "params": self.params(None)});
+        json!({"resultType": "input_required", "inputRequests": {KEY: question}})
     }
 
     /// The request to a legacy client, whose answer the gateway ignores.
@@ -94,6 +101,11 @@ async fn tell_when_done(session: Arc<Session>, page: ToPage, stopping: Cancellat
     }
 }
 
+/// True if the client has just led its user to a page of narthex.
+pub(crate) fn was_led(request: &Message) -> bool {
+    request.get("inputResponses").and_then(|answers| answers.get(KEY)).is_some()
+}
+
 /// True if the client declares that it can lead its user to a page, and has not just done so.
 pub(crate) fn leads_to_pages(caller: &Caller, request: &Message) -> bool {
     let by_url = |all: Raw<'_>| {
@@ -106,9 +118,8 @@ pub(crate) fn leads_to_pages(caller: &Caller, request: &Message) -> bool {
                 && by_url(Raw::new(&session.client.capabilities))
         }
         _ => {
-            let answers = request.get("inputResponses");
-            let is_first = answers.and_then(|answers| answers.get(KEY)).is_none();
-            is_first && request.meta_value(meta_key::CLIENT_CAPABILITIES).is_some_and(by_url)
+            !was_led(request)
+                && request.meta_value(meta_key::CLIENT_CAPABILITIES).is_some_and(by_url)
         }
     }
 }

@@ -128,3 +128,27 @@ fn concurrent_callers_lose_no_count() {
         assert_line(&metrics, &format!("narthex_calls_total{{{labels}}} 160"));
     }
 }
+
+/// Numbers of other crates have one line for each value of their label, and none without values.
+#[test]
+fn labelled_numbers_of_other_crates_are_read_at_each_rendering() {
+    let metrics = Metrics::default();
+    let (name, help, label) = ("absent", "Nothing", "server");
+    metrics.measure_each(Labelled { name, help, label, read: Box::new(Vec::new) });
+    metrics.measure_each(Labelled {
+        name: "expiry_seconds",
+        help: "Time left",
+        label: "server",
+        read: Box::new(|| vec![("git".to_owned(), -3), ("linear".to_owned(), 60)]),
+    });
+    metrics.count_each(Labelled {
+        name: "renewals",
+        help: "Renewals",
+        label: "result",
+        read: Box::new(|| vec![("failed".to_owned(), 2)]),
+    });
+    assert_line(&metrics, "narthex_expiry_seconds{server=\"git\"} -3");
+    assert_line(&metrics, "narthex_expiry_seconds{server=\"linear\"} 60");
+    assert_line(&metrics, "narthex_renewals_total{result=\"failed\"} 2");
+    assert!(!metrics.render().contains("absent"));
+}

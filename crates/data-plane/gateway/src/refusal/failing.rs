@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, sync::Arc};
 
-use narthex_model::{CallError, CallErrorKind, Reader, ServerFailure, ServerState};
+use narthex_model::{CallError, CallErrorKind, Reader, ServerFailure, ServerState, WantedSignIn};
 use narthex_registry::{OpenError, ServerRow};
 use narthex_upstream::LinkError;
 
@@ -50,6 +50,11 @@ impl Failing {
         self.is_unsent
     }
 
+    /// The server that waits for the sign-in of a person, with the sign-in.
+    pub(super) fn sign_in(&self) -> Option<(&str, &WantedSignIn)> {
+        Some((&*self.server, self.failure.sign_in()?))
+    }
+
     /// The error for this reader.
     pub(crate) fn read_by(&self, reader: Reader) -> CallError {
         let Self { server, when, failure, is_unsent: _ } = self;
@@ -74,8 +79,14 @@ impl Failing {
             | When::Sent { .. } => "",
         };
         let (words, hint) = (failure.words(reader), failure.hint(reader));
-        // Details for operators name files; rows have these.
-        let details = failure.details(Reader::Run);
+        let details = match failure.sign_in() {
+            Some(_) => failure.details(reader).map(|mut details| {
+                details["server"] = (&**server).into();
+                details
+            }),
+            // Details for operators name files; rows have these.
+            None => failure.details(Reader::Run),
+        };
         CallError { kind: failure.kind, message: format!("{before}{words}{after}{hint}"), details }
     }
 }
@@ -90,7 +101,7 @@ impl Refusal {
         }
         let failure = ServerFailure::new(error.call_kind(), error.to_string());
         let when = When::Sent { may_have_acted: error.may_have_acted() };
-        let failure = failure.with_answer(error.answer());
+        let failure = failure.with_answer(error.answer()).with_sign_in(error.wanted_sign_in());
         Self::failing(server, when, failure, error.is_unsent())
     }
 
@@ -178,6 +189,7 @@ fn sign_in() -> ServerFailure {
 #[cfg(test)]
 mod tests {
     use narthex_model::Alias;
+    use narthex_upstream::CredentialFault;
 
     use super::*;
 
@@ -228,6 +240,37 @@ mod tests {
         let read = limit.read_by(Reader::Run);
         let expected = serde_json::json!({"status": 429, "code": -32000});
         assert_eq!(read.details, Some(expected), "the status is no word of the server");
+    }
+
+    /// R9: the error of a server that waits for a sign-in names the server, the scopes, and the
+    /// address to those who may open it.
+    #[test]
+    fn door_r9_a_call_that_needs_a_sign_in_names_the_server_and_the_scopes() {
+        let link = |has_holder| {
+            let fault = CredentialFault::NeedsConsent {
+                why: CAUSE.to_owned(),
+                address: Some("https://as.example.com/api/authorize?state=s".to_owned()),
+                scopes: vec!["write".to_owned()],
+            };
+            LinkError::SignIn { fault: Arc::new(fault), is_step_up: true, has_holder }
+        };
+        let read = |has_holder, reader| {
+            let Refusal::Failed(failing) = Refusal::failed(&link(has_holder), "mail") else {
+                panic!("it failed in another way")
+            };
+            failing.read_by(reader).for_models()
+        };
+        let run = read(false, Reader::Run);
+        assert_eq!(run.kind, CallErrorKind::AuthUnavailable);
+        let expected = serde_json::json!({"server": "mail", "scopes": ["write"]});
+        assert_eq!(run.details, Some(expected));
+        assert_eq!(run.text(), "server `mail` failed: a person must sign in to it first");
+        for read in [read(true, Reader::Run), read(false, Reader::Operator)] {
+            let text = read.text().into_owned();
+            assert!(text.ends_with("https://as.example.com/api/authorize?state=s"), "{text}");
+            let details = read.details.unwrap();
+            assert_eq!(details["auth_url"], "https://as.example.com/api/authorize?state=s");
+        }
     }
 
     #[test]

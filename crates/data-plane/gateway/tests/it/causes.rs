@@ -75,7 +75,7 @@ async fn at_aggregated(world: &World) -> String {
 async fn d28_a_run_does_not_read_the_cause_of_its_failed_servers() {
     let scripts = Scripts::new();
     let mut world = World::over(Vec::new(), GatewayOptions::default());
-    let options = MountOptions { timeout: SOON, is_strict: false };
+    let options = MountOptions { timeout: SOON, is_strict: false, holder: None };
     let set = servers(&scripts).map(|own| Mountable::new(Arc::new(own)));
     let set = world.gateway.registry().mount(set.into(), &options).await.unwrap();
     let faults = set.faults().to_vec();

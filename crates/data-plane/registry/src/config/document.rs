@@ -3,7 +3,8 @@
 use narthex_model::UnknownKey;
 
 use super::{
-    ConfigFileError, Entry, FileProblem, LoadContext, LoadedConfig,
+    error::{ConfigFileError, FileProblem},
+    loaded::{Entry, LoadContext, LoadedConfig},
     node::{Node, Place, field, parse, parse_written, shortened},
     placeholder::Dialect,
     profiles,

@@ -8,7 +8,7 @@
 
 use narthex_model::{Secret, SecretName, SecretNameError, is_secret_variable};
 
-use super::{Env, LoadContext};
+use super::loaded::{Env, LoadContext};
 
 /// The kind of document that a string comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,7 +1,8 @@
 //! Faults of one entry: each has its own message with the remedy in it, and a code for programs.
 
 use narthex_model::{
-    AliasError, ConfinementProblem, LimitProblem, NameError, NotificationNameError, UnknownKey,
+    AliasError, ConfinementProblem, CredentialAddressFault, LimitProblem, NameError,
+    NotificationNameError, UnknownKey,
 };
 
 use super::placeholder::PlaceholderError;
@@ -69,6 +70,22 @@ pub(super) enum EntryProblem {
     UnknownAuthMode { found: String },
     #[error("`{key}` is missing; the auth mode `{mode}` needs it")]
     NoAuthField { key: &'static str, mode: &'static str },
+    #[error(
+        "`clientSecret` is missing; the auth mode `clientCredentials` needs it, or a `privateKey`"
+    )]
+    NoClientProof,
+    #[error("this is no private key in PEM, which begins with `-----BEGIN PRIVATE KEY-----`")]
+    BadPrivateKey,
+    #[error("unknown choice `{found}`; use one of {known}")]
+    UnknownChoice { found: String, known: String },
+    #[error("`{key}` and `{other}` exclude each other; keep one of the two")]
+    FieldsExclude { key: &'static str, other: &'static str },
+    #[error("`{key}` needs `{needs}`, which is missing; add `{needs}`, or remove `{key}`")]
+    FieldNeeds { key: &'static str, needs: &'static str },
+    #[error("`{method}` needs `{needs}`, which is missing; add `{needs}`, or choose another word")]
+    MethodNeeds { method: &'static str, needs: &'static str },
+    #[error(transparent)]
+    CredentialAddress(#[from] CredentialAddressFault),
     #[error("{0}; {remedy}", remedy = .0.remedy())]
     Confinement(#[from] ConfinementProblem),
     #[error("{0}; {remedy}", remedy = .0.remedy())]
@@ -110,7 +127,12 @@ impl EntryProblem {
             Self::Reference { .. } => "reference_unsupported",
             Self::NoAuthMode => "auth_mode_missing",
             Self::UnknownAuthMode { .. } => "auth_mode_unknown",
-            Self::NoAuthField { .. } => "auth_field_missing",
+            Self::NoAuthField { .. } | Self::NoClientProof => "auth_field_missing",
+            Self::BadPrivateKey => "private_key_invalid",
+            Self::UnknownChoice { .. } => "choice_unknown",
+            Self::FieldsExclude { .. } => "fields_exclude",
+            Self::FieldNeeds { .. } | Self::MethodNeeds { .. } => "field_needed",
+            Self::CredentialAddress(_) => "url_unsafe",
             Self::Confinement(ConfinementProblem::Key { .. }) => "confinement_key_unknown",
             Self::Confinement(ConfinementProblem::Word { .. }) => "confinement_invalid",
             Self::Confinement(ConfinementProblem::Empty) => "confinement_empty",
@@ -138,6 +160,7 @@ impl EntryProblem {
             Self::NoCommand => &["command"],
             Self::NoAuthMode => &["mode"],
             Self::NoAuthField { key, .. } => std::slice::from_ref(key),
+            Self::NoClientProof => &["clientSecret", "privateKey"],
             _ => &[],
         }
     }

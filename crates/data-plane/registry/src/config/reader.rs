@@ -6,14 +6,14 @@ use std::{
 };
 
 use narthex_model::{
-    CallError, CallErrorKind, ConfigFault, ConfinementProblem, HeaderSource, NamedSecret, Secret,
-    SecretPlace, ServerDefinition, UnknownKey,
+    AuthSecret, CallError, CallErrorKind, ConfigFault, ConfinementProblem, HeaderSource,
+    NamedSecret, Secret, SecretPlace, ServerDefinition, UnknownKey,
 };
 use serde_json::json;
 use url::Url;
 
 use super::{
-    ConfigWarning, Entry, Env, LoadContext,
+    loaded::{ConfigWarning, Entry, Env, LoadContext},
     node::{Node, Place, field, shortened},
     placeholder::{Dialect, Expanded, expand, named_secret},
     problem::EntryProblem,
@@ -21,7 +21,7 @@ use super::{
 };
 
 /// Keys of an older form, each with the key that replaces it (E111).
-pub(super) const REFERENCES: [(&str, &str); 3] =
+const REFERENCES: [(&str, &str); 3] =
     [("valueRef", "key"), ("clientIdRef", "clientId"), ("clientSecretRef", "clientSecret")];
 
 /// The fields of one JSON object.
@@ -219,6 +219,44 @@ impl<'a> Reader<'a> {
         let key = place.to_string();
         self.named_secrets.push(NamedSecret { name: name.clone(), key, place: to, opened: None });
         Some(Expanded::naming(name, text))
+    }
+
+    /// A field of `auth` that should not have its value in the file.
+    pub(super) fn auth_secret(
+        &mut self,
+        fields: &Fields,
+        at: &Place,
+        key: AuthSecret,
+    ) -> Option<Secret> {
+        self.auth_text(fields, at, key).map(|text| Secret::new(text.value))
+    }
+
+    /// Reads the text of such a field with its source; warns if the value is in the file.
+    pub(super) fn auth_text(
+        &mut self,
+        fields: &Fields,
+        at: &Place,
+        key: AuthSecret,
+    ) -> Option<Expanded> {
+        let place = at.key(key.key());
+        if let Some(named) = self.secret(field(fields, key.key())?, &place, SecretPlace::Auth(key))
+        {
+            return Some(named);
+        }
+        let text = self.filled(fields, at, key.key())?;
+        if !text.is_from_elsewhere() {
+            self.warn(&place, secrets::advice());
+        }
+        Some(text)
+    }
+
+    /// Refuses the keys of an older form.
+    pub(super) fn references(&mut self, fields: &Fields, at: &Place) {
+        for (key, instead) in REFERENCES {
+            if fields.iter().any(|(name, _)| name == key) {
+                self.fault(&at.key(key), EntryProblem::Reference { key, instead });
+            }
+        }
     }
 
     /// A value that may name a secret, or else as [`Self::any_text`] reads it.

@@ -3,7 +3,7 @@
 use narthex_model::{Alias, ServerDefinition};
 
 use super::{
-    Entry,
+    loaded::Entry,
     node::{Node, Place, field, shortened},
     problem::EntryProblem,
     reader::{Fields, Reader},

@@ -198,8 +198,14 @@ impl Reader<'_> {
         auth: Option<&ServerAuth>,
     ) -> BTreeMap<String, Secret> {
         let mut seen = HashSet::new();
-        if let Some(ServerAuth::ApiKey(key)) = auth {
-            seen.insert(key.header_name.to_ascii_lowercase());
+        match auth {
+            Some(ServerAuth::ApiKey(key)) => {
+                seen.insert(key.header_name.to_ascii_lowercase());
+            }
+            Some(ServerAuth::OAuth(_)) => {
+                seen.insert("authorization".to_owned());
+            }
+            Some(ServerAuth::None | ServerAuth::Unstated) | None => {}
         }
         let mut headers = BTreeMap::new();
         for (name, node, place) in self.map(fields, at, "headers") {

@@ -6,8 +6,8 @@ use std::collections::HashSet;
 use narthex_model::{Alias, ServerDefinition};
 
 use super::{
-    Entry,
     foreign::{HIDDEN, SHOWN},
+    loaded::Entry,
     node::{Node, Place, field, shortened},
     problem::EntryProblem,
     reader::{Fields, Reader},

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use narthex_upstream::{Link, LinkError};
+use narthex_upstream::{CredentialFault, Link, LinkError};
 use narthex_wire::{Notification, notification::Filter};
 use tokio::{sync::oneshot, time::Instant};
 
@@ -38,6 +38,11 @@ pub(super) async fn hear(
             }
             Err(LinkError::Refused { .. } | LinkError::Status { .. }) => {
                 tracing::debug!(server.name = link.name(), "does not announce changes");
+                return;
+            }
+            // After a sign-in there is another link.
+            Err(error) if error.credential_fault().is_some_and(CredentialFault::needs_consent) => {
+                tracing::debug!(server.name = link.name(), %error, "announces no changes");
                 return;
             }
             Err(error) => tracing::debug!(server.name = link.name(), %error, "stream lost"),

@@ -33,6 +33,8 @@ const PROBE_MIN: Duration = Duration::from_secs(30);
 const PROBE_MAX: Duration = Duration::from_secs(300);
 /// The shortest pause before a probe that a caller wants.
 const PROBE_WANTED: Duration = Duration::from_secs(1);
+/// Age from which the address of a sign-in is renewed for a caller. Addresses live a few minutes.
+const ADDRESS_AGE: Duration = Duration::from_secs(300);
 /// Time limits of the check: for a server that has failed, and for one that may be busy.
 const CHECK_GRAVE: Duration = Duration::from_secs(2);
 const CHECK_SLIGHT: Duration = Duration::from_secs(10);
@@ -52,6 +54,32 @@ enum End {
     Lost(Arc<str>),
     /// The server refuses for a reason that only a person can change.
     Refused(Fault),
+    /// The server takes no request before a person signs in.
+    SignedOut(Fault),
+    /// The grant of the credential was given or dropped.
+    CredentialChanged,
+}
+
+impl End {
+    /// The end of a link whose server did not answer for this reason.
+    fn by(error: &LinkError) -> Self {
+        let fault = Fault::of(error, with_causes(error));
+        match fault.needs_person() {
+            true if fault.sign_in.is_some() => Self::SignedOut(fault),
+            true => Self::Refused(fault),
+            false => Self::Lost(fault.message.into()),
+        }
+    }
+}
+
+/// The step after the end of a link.
+enum Next {
+    /// The next attempt begins at once.
+    AtOnce,
+    /// The next attempt follows, after a pause if it `pauses`.
+    Reconnect { pauses: bool },
+    /// No attempt follows.
+    Fault(Fault),
 }
 
 /// Recent losses of a server.
@@ -152,6 +180,7 @@ impl Life<'_> {
         let mut has_forgotten = false;
         loop {
             let (events, mut received) = mpsc::channel(EVENT_QUEUE);
+            self.connection.credential_read();
             let opening =
                 Box::pin(self.connection.open(self.shared, dialect, events, &mut received));
             let mut pauses = true;
@@ -161,28 +190,17 @@ impl Life<'_> {
                     self.is_back(&mut losses);
                     (has_lived, has_forgotten) = (true, false);
                     losses.probes = 0;
-                    let link = self.link.insert(opened.link.clone()).clone();
-                    let since = Instant::now();
-                    match self.live(opened, &mut received).await {
-                        End::Asked => std::future::pending().await,
-                        End::Idle => {
-                            self.sleep(&link).await;
-                            continue;
-                        }
-                        End::Lost(why) => self.lost(&link, &why).await,
-                        End::Refused(fault) => {
-                            self.lost(&link, &fault.message.as_str().into()).await;
-                            return self.connection.with_remedy(fault);
-                        }
+                    match self.serve(opened, &mut received, &mut losses).await {
+                        Next::AtOnce => continue,
+                        Next::Reconnect { pauses: after } => pauses = after,
+                        Next::Fault(fault) => return fault,
                     }
-                    losses.lost(since.elapsed());
-                    let is_in_order = link.ended_in_order();
-                    if is_in_order {
-                        losses.in_a_row = 0;
-                    }
-                    // A session that the server forgot is no failure, unless that recurs. A program
-                    // that ends after each answer waits for no failure, either.
-                    pauses = !(is_in_order || link.is_session_over() && losses.in_a_row == 1);
+                }
+                Err(Fault { sign_in: Some(wanted), message, .. }) => {
+                    dialect = None;
+                    self.connection.authenticating(self.shared, &message, *wanted);
+                    self.until_signed_in().await;
+                    continue;
                 }
                 // The server works, unless it forgets again.
                 Err(fault) if fault.is_forgotten && !has_forgotten => {
@@ -214,6 +232,68 @@ impl Life<'_> {
             if losses.failures > 0 {
                 self.connection.update(self.shared, |found| found.is_backing_off = false);
             }
+        }
+    }
+
+    /// Serves with a link until its end, and returns the step that follows.
+    async fn serve(
+        &mut self,
+        opened: Opened,
+        received: &mut mpsc::Receiver<LinkEvent>,
+        losses: &mut Losses,
+    ) -> Next {
+        let link = self.link.insert(opened.link.clone()).clone();
+        let since = Instant::now();
+        match self.live(opened, received).await {
+            End::Asked => std::future::pending().await,
+            End::Idle => {
+                self.sleep(&link).await;
+                return Next::AtOnce;
+            }
+            End::SignedOut(fault) => {
+                link.retire();
+                let wanted = fault.sign_in.map(|wanted| *wanted).unwrap_or_default();
+                self.connection.authenticating(self.shared, &fault.message, wanted);
+                self.set_aside(&link);
+                self.until_signed_in().await;
+                return Next::AtOnce;
+            }
+            End::CredentialChanged => {
+                link.retire();
+                self.connection.signed_in(self.shared);
+                self.set_aside(&link);
+                return Next::AtOnce;
+            }
+            End::Lost(why) => self.lost(&link, &why).await,
+            End::Refused(fault) => {
+                self.lost(&link, &fault.message.as_str().into()).await;
+                return Next::Fault(self.connection.with_remedy(fault));
+            }
+        }
+        losses.lost(since.elapsed());
+        let is_in_order = link.ended_in_order();
+        if is_in_order {
+            losses.in_a_row = 0;
+        }
+        // A session that the server forgot is no failure, unless that recurs. A program that ends
+        // after each answer waits for no failure, either.
+        Next::Reconnect { pauses: !(is_in_order || link.is_session_over() && losses.in_a_row == 1) }
+    }
+
+    /// Waits until a person has signed in. The wait also ends if a caller wants the server and the
+    /// address of the sign-in may be too old: the next attempt gets another one.
+    async fn until_signed_in(&self) {
+        self.connection.is_wanted.store(false, Ordering::Release);
+        let old_at = Instant::now() + ADDRESS_AGE;
+        let wanted = async {
+            sleep_until(old_at).await;
+            while !self.connection.is_wanted.swap(false, Ordering::AcqRel) {
+                self.connection.woken.notified().await;
+            }
+        };
+        tokio::select! {
+            () = self.connection.credential_news() => self.connection.signed_in(self.shared),
+            () = wanted => {}
         }
     }
 
@@ -252,6 +332,7 @@ impl Life<'_> {
         tokio::select! {
             () = sleep(pause) => losses.probes += 1,
             () = wanted => {}
+            () = self.connection.credential_news() => {}
         }
     }
 
@@ -288,14 +369,19 @@ impl Life<'_> {
         if link.closed().is_cancelled() {
             self.connection.stopped(shared, link).await;
         } else {
-            // Calls that the server still answers keep the link, and no attempt waits for them.
-            self.connection.keep(link);
-            let (connection, link) = (self.connection.clone(), link.clone());
-            let ending = async move {
-                connection.end_link(&link).await;
-            };
-            shared.tasks.spawn_on(ending, &shared.home());
+            self.set_aside(link);
         }
+        self.link = None;
+    }
+
+    /// Leaves a link to the calls that the server still answers; no attempt waits for them.
+    fn set_aside(&mut self, link: &Arc<Link>) {
+        self.connection.keep(link);
+        let (connection, link) = (self.connection.clone(), link.clone());
+        let ending = async move {
+            connection.end_link(&link).await;
+        };
+        self.shared.tasks.spawn_on(ending, &self.shared.home());
         self.link = None;
     }
 
@@ -335,6 +421,7 @@ impl Life<'_> {
             () = self.connection.ending() => End::Asked,
             end = Box::pin(handling) => end,
             end = Box::pin(self.fails_its_check(&link)) => end,
+            () = self.connection.credential_news() => End::CredentialChanged,
             () = self.is_idle(&link) => End::Idle,
         }
     }
@@ -345,6 +432,13 @@ impl Life<'_> {
         let health = link.health();
         loop {
             let is_grave = health.doubted().await == Doubt::Grave;
+            // Without a credential the server may still answer a ping, but works for no call. A
+            // person may have signed in since the call.
+            if let Some(error) = health.take_signed_out()
+                && !self.connection.has_credential()
+            {
+                return End::by(&error);
+            }
             if is_grave {
                 self.connection.update(self.shared, |found| {
                     found.state = ServerState::Connecting;
@@ -368,15 +462,7 @@ impl Life<'_> {
                     found.link = Some(link.clone());
                 }),
                 Ok(Ok(())) => {}
-                Ok(Err(error)) => {
-                    let is_refused = matches!(error, LinkError::AuthRejected { .. });
-                    let text = with_causes(&error);
-                    let fault = Fault { is_refused, ..Fault::new(error.call_kind(), text) };
-                    return match fault.needs_person() {
-                        true => End::Refused(fault),
-                        false => End::Lost(fault.message.into()),
-                    };
-                }
+                Ok(Err(error)) => return End::by(&error),
                 Err(_late) => {
                     let text = format!("no answer to a check within {} s", within.as_secs());
                     health.failed(CallErrorKind::Timeout, &text);

@@ -5,8 +5,10 @@ use std::{
     sync::{Arc, atomic::Ordering},
 };
 
-use narthex_model::{CallErrorKind, ServerState};
-use narthex_upstream::{ConnectError, Deadlines, Dialect, Inventory, Link, LinkEvent, Phase};
+use narthex_model::{CallErrorKind, ServerState, WantedSignIn};
+use narthex_upstream::{
+    ConnectError, Deadlines, Dialect, Inventory, Link, LinkError, LinkEvent, Phase,
+};
 use narthex_wire::Notification;
 use tokio::{
     sync::{mpsc, oneshot},
@@ -49,6 +51,8 @@ pub(super) struct Fault {
     /// True if time alone may mend the fault: the server was not reached, or reported that it
     /// cannot work now.
     pub(super) is_unreachable: bool,
+    /// The sign-in of a person for which the server waits.
+    pub(super) sign_in: Option<Box<WantedSignIn>>,
 }
 
 impl Fault {
@@ -60,6 +64,7 @@ impl Fault {
             is_refused: false,
             is_forgotten: false,
             is_unreachable: false,
+            sign_in: None,
         }
     }
 
@@ -70,7 +75,7 @@ impl Fault {
 
     /// True if only a person can mend the fault, so that no further attempt may help.
     pub(super) fn needs_person(&self) -> bool {
-        self.kind == CallErrorKind::AuthUnavailable
+        self.kind == CallErrorKind::AuthUnavailable && !self.is_unreachable
     }
 
     /// The cause with narthex's action.
@@ -78,6 +83,16 @@ impl Fault {
         match &self.outcome {
             Some(outcome) => format!("{}; {outcome}", self.message),
             None => self.message.clone(),
+        }
+    }
+
+    /// The fault of a server that did not answer a request of narthex.
+    pub(super) fn of(error: &LinkError, message: String) -> Self {
+        Self {
+            is_unreachable: error.is_unreachable(),
+            is_refused: matches!(error, LinkError::AuthRejected { .. }),
+            sign_in: error.wanted_sign_in().map(Box::new),
+            ..Self::new(error.call_kind(), message)
         }
     }
 
@@ -92,6 +107,7 @@ impl From<ConnectError> for Fault {
             is_forgotten: error.is_forgotten(),
             is_unreachable: error.is_unreachable(),
             is_refused: error.is_refused_credential(),
+            sign_in: error.wanted_sign_in().map(Box::new),
             ..Self::new(error.call_kind(), error.to_string())
         }
     }
@@ -109,6 +125,7 @@ impl Connection {
         let of = (&found.log, &found.health);
         let mut context = shared.context(events, self.settings.deadlines, of);
         context.dialect = dialect;
+        self.equip(&mut context);
         let (observer, connection) = (shared.clone(), self.clone());
         context.on_phase = Some(Arc::new(move |phase| {
             let activity = match phase {
@@ -215,9 +232,10 @@ impl Connection {
         match fetched {
             Ok(Ok(inventory)) => Ok((inventory, is_stale)),
             Ok(Err(failed)) => {
-                let (message, error) = (failed.to_string(), failed.error);
-                let is_unreachable = error.is_unreachable();
-                Err(Fault { is_unreachable, ..Fault::new(error.call_kind(), message) })
+                let message = failed.to_string();
+                let fault = Fault::of(&failed.error, message);
+                // The credential was good enough for the handshake.
+                Err(Fault { is_refused: false, ..fault })
             }
             Err(_) => Err(Fault::unreachable(
                 CallErrorKind::Timeout,

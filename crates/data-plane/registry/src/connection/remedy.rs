@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use narthex_model::{
-    Alias, HeaderSource, ServerDefinition, Target, basic_credentials, command::narthex,
-    for_operators,
+    Alias, HeaderSource, OAuth, ServerAuth, ServerDefinition, Target, basic_credentials,
+    command::narthex, for_operators,
 };
 
 /// Names each header that holds a credential, the source of its value, and the commands that mend
@@ -18,6 +18,9 @@ fn remedy(definition: &ServerDefinition, is_live: bool) -> Option<String> {
     let Target::Http(target) = &definition.target else { return None };
     let approved = definition.approved_in.as_deref().filter(|_| is_live);
     let live = is_live.then_some(&definition.alias);
+    if let ServerAuth::OAuth(oauth) = &target.auth {
+        return Some(of_sign_in(oauth, live));
+    }
     let sources = likely(&definition.header_sources);
     if sources.is_empty() {
         let sent = match basic_credentials(&target.url) {
@@ -49,6 +52,25 @@ fn remedy(definition: &ServerDefinition, is_live: bool) -> Option<String> {
     let needs_approval = literals > 0 && approved.is_some();
     let then = taking_effect(live, variables == 0 && !needs_approval);
     Some(format!("{}: {}, {then}", named.join(" and "), mend.join(" and ")))
+}
+
+/// The remedy for a token that the server refuses although it is valid.
+fn of_sign_in(oauth: &OAuth, live: Option<&Alias>) -> String {
+    match (oauth, live) {
+        (OAuth::ClientCredentials(_), _) => {
+            "narthex sends the token that its client got: check the client, its `scopes` and its \
+             `audience` at the authorization server"
+                .to_owned()
+        }
+        (OAuth::AuthorizationCode(_), Some(alias)) => {
+            let again = narthex("mcp reauthorize {}", &[alias]);
+            format!("narthex sends the token of a sign-in: sign in again with `{again}`")
+        }
+        (OAuth::AuthorizationCode(_), None) => {
+            "narthex sends the token of the human who drives the run: sign in to it again"
+                .to_owned()
+        }
+    }
 }
 
 /// The headers whose values are not in the configuration, or all if there are none.
@@ -108,7 +130,7 @@ fn taking_effect(live: Option<&Alias>, is_by_itself: bool) -> String {
 
 #[cfg(test)]
 mod tests {
-    use narthex_model::{HttpTarget, SecretName, ServerAuth, WorkspaceId, for_models};
+    use narthex_model::{AuthorizationCodeAuth, HttpTarget, SecretName, WorkspaceId, for_models};
 
     use super::*;
 
@@ -198,5 +220,22 @@ mod tests {
         assert!(none.contains("in its entry and approve the change with `narthex trust"), "{none}");
         assert!(!none.contains("by itself"), "{none}");
         assert!(!told_of(file, vec![key()], false).contains("trust"), "a run keeps what it has");
+    }
+
+    /// E62: a refused token of a sign-in is mended by another sign-in, and not by a header.
+    #[test]
+    fn e62_a_refused_token_is_mended_by_a_sign_in() {
+        let oauth = OAuth::AuthorizationCode(AuthorizationCodeAuth::default());
+        let target = Target::Http(HttpTarget {
+            url: "https://pay.example/mcp".to_owned(),
+            is_sse: false,
+            headers: [].into(),
+            auth: ServerAuth::OAuth(Box::new(oauth)),
+        });
+        let definition = ServerDefinition::new(Alias::new("pay").unwrap(), target);
+        let told = of(&definition, true).unwrap();
+        assert!(told.contains("`narthex mcp reauthorize pay`"), "{told}");
+        let told = of(&definition, false).unwrap();
+        assert!(!told.contains("mcp reauthorize"), "a run has no part in the live server: {told}");
     }
 }

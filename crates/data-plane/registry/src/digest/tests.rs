@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, path::PathBuf};
 
-use narthex_model::{Alias, SecretId, SecretPlace};
+use narthex_model::{Alias, SecretId, SecretPlace, ServerId};
 
 use super::*;
 
@@ -125,14 +125,29 @@ fn with_oauth(oauth: OAuth) -> ServerDefinition {
     definition
 }
 
+fn by_secret(secret: &str, method: Option<SecretMethod>) -> ClientProof {
+    ClientProof::Secret { secret: Secret::new(secret), method }
+}
+
+fn by_key(pem: &str, key_id: Option<&str>, algorithm: Option<&str>) -> ClientProof {
+    let [key_id, algorithm] = [key_id, algorithm].map(|text| text.map(str::to_owned));
+    ClientProof::Key { pem: Secret::new(pem), key_id, algorithm }
+}
+
+fn grant(workspace: &str, id: &str) -> SharedGrant {
+    SharedGrant::of_catalog(&WorkspaceId::new(workspace).unwrap(), &ServerId::new(id).unwrap())
+}
+
 fn client_credentials() -> ServerDefinition {
     with_oauth(OAuth::ClientCredentials(ClientCredentialsAuth {
-        token_url: "https://id/token".to_owned(),
+        token_url: Some("https://id/token".to_owned()),
         client_id: "c".to_owned(),
-        client_secret: Secret::new("s"),
+        proof: by_secret("s", None),
         scopes: ["a", "b"].map(str::to_owned).into(),
         audience: None,
         resource: None,
+        authorization_server: None,
+        grant: None,
     }))
 }
 
@@ -151,8 +166,7 @@ fn authorization_code() -> ServerDefinition {
             refresh_token: Some(Secret::new("refresh")),
             expires_at: Some(1),
         }),
-        redirect_uri: None,
-        resource: None,
+        ..AuthorizationCodeAuth::default()
     }))
 }
 
@@ -168,15 +182,25 @@ fn e49_each_field_of_client_credentials_counts() {
     assert_all_differ(
         client_credentials,
         &[
-            ("token url", |d| exchange(d).token_url.push('2')),
+            ("token url", |d| exchange(d).token_url = Some("https://id/token2".to_owned())),
+            ("no token url", |d| exchange(d).token_url = None),
             ("client id", |d| exchange(d).client_id.push('2')),
-            ("client secret", |d| exchange(d).client_secret = Secret::new("s2")),
+            ("client secret", |d| exchange(d).proof = by_secret("s2", None)),
+            ("header", |d| exchange(d).proof = by_secret("s", Some(SecretMethod::Basic))),
+            ("form", |d| exchange(d).proof = by_secret("s", Some(SecretMethod::Post))),
+            ("private key", |d| exchange(d).proof = by_key("s", None, None)),
+            ("key id", |d| exchange(d).proof = by_key("s", Some("ES256"), None)),
+            ("algorithm", |d| exchange(d).proof = by_key("s", None, Some("ES256"))),
             ("one more scope", |d| {
                 exchange(d).scopes.insert("c".to_owned());
             }),
             ("joined scopes", |d| exchange(d).scopes = ["ab".to_owned()].into()),
             ("audience", |d| exchange(d).audience = Some("x".to_owned())),
             ("resource", |d| exchange(d).resource = Some("x".to_owned())),
+            ("issuer", |d| exchange(d).authorization_server = Some("x".to_owned())),
+            ("grant", |d| exchange(d).grant = Some(grant("team", "a"))),
+            ("grant of another workspace", |d| exchange(d).grant = Some(grant("other", "a"))),
+            ("grant of another server", |d| exchange(d).grant = Some(grant("team", "b"))),
             ("mode", |d| remote(d).auth = ServerAuth::None),
         ],
     );
@@ -207,7 +231,20 @@ fn e49_each_field_of_an_authorization_code_counts() {
             ("refresh token", |d| sign_in(d).tokens.as_mut().unwrap().refresh_token = None),
             ("end of the token", |d| sign_in(d).tokens.as_mut().unwrap().expires_at = Some(2)),
             ("redirect", |d| sign_in(d).redirect_uri = Some("x".to_owned())),
-            ("resource", |d| sign_in(d).resource = Some("x".to_owned())),
+            ("resource", |d| sign_in(d).resource = Some(OAuthResource::Url("x".to_owned()))),
+            ("no resource", |d| sign_in(d).resource = Some(OAuthResource::Omit)),
+            ("any client", |d| sign_in(d).registration = Some(OAuthRegistration::Auto)),
+            ("own client", |d| sign_in(d).registration = Some(OAuthRegistration::Preregistered)),
+            ("document", |d| sign_in(d).registration = Some(OAuthRegistration::Cimd)),
+            ("registered", |d| sign_in(d).registration = Some(OAuthRegistration::Dcr)),
+            ("strict PKCE", |d| sign_in(d).pkce = Some(OAuthPkce::Require)),
+            ("assumed PKCE", |d| sign_in(d).pkce = Some(OAuthPkce::Assume)),
+            ("scopes of a refresh", |d| sign_in(d).refresh_scope = Some(true)),
+            ("no scopes of a refresh", |d| sign_in(d).refresh_scope = Some(false)),
+            ("name", |d| sign_in(d).client_name = Some("x".to_owned())),
+            ("issuer", |d| sign_in(d).authorization_server = Some("x".to_owned())),
+            ("legacy", |d| sign_in(d).legacy = true),
+            ("keep alive", |d| sign_in(d).keep_alive = true),
         ],
     );
     let mut turned = authorization_code();

@@ -35,6 +35,7 @@ pub enum OpenError {
 impl From<ConnectError> for OpenError {
     fn from(error: ConnectError) -> Self {
         let failure = ServerFailure::new(error.call_kind(), error.to_string());
+        let failure = failure.with_sign_in(error.wanted_sign_in());
         if error.is_forgotten() { Self::Forgotten(failure) } else { Self::Failed(failure) }
     }
 }
@@ -94,7 +95,12 @@ impl Registry {
         events: mpsc::Sender<LinkEvent>,
     ) -> Result<Arc<Link>, ServerFailure> {
         let (log, health) = (LogRing::default(), Arc::default());
-        let context = self.shared.context(events, self.deadlines(definition), (&log, &health));
+        let mut context = self.shared.context(events, self.deadlines(definition), (&log, &health));
+        // A server of a run has no part in the shared grant, even under the same name.
+        let row = self.get(definition.alias.as_str());
+        if row.is_some_and(|row| row.definition.as_deref() == Some(definition)) {
+            context.credentials = self.shared.credentials_of(definition, None);
+        }
         let connected = tokio::select! {
             biased;
             () = self.shared.shutdown.cancelled() => return Err(stopping()),
@@ -135,7 +141,8 @@ impl Registry {
         }
     }
 
-    /// Starts a server that was stopped because no caller used it. Does not wait.
+    /// Starts a server that was stopped because no caller used it. Has a server that waits for a
+    /// sign-in get another address if the known one is old. Does not wait.
     pub fn wake(&self, row: &ServerRow) {
         if let Some(connection) = self.shared.connection(row) {
             connection.wake();
@@ -191,6 +198,7 @@ async fn open(
     let mut context = shared.context(events, connection.settings.deadlines, of);
     context.identity = identity;
     context.dialect = dialect;
+    connection.equip(&mut context);
     if tried.as_ref().is_some_and(|found| !found.legacy.has_answered()) {
         // The server works, so silence means that it does not answer this handshake. A call waits.
         context.deadlines.connect = context.deadlines.connect.min(TRY_DEADLINE);
@@ -202,6 +210,10 @@ async fn open(
     };
     if let Some(found) = &tried {
         found.legacy.learn(connected.as_ref().err());
+    }
+    if let Err(error) = &connected {
+        // The shared link may not know yet that its credential has ended.
+        found.health.unconnected(error);
     }
     let (link, _dialect) = connected?;
     let link = Arc::new(link);

@@ -7,7 +7,7 @@ use narthex_gateway::Full;
 use narthex_model::{ErrorKind, Provenance};
 use narthex_registry::{ServerResult, layers::EditError};
 
-use super::{Answered, Asked, as_read, document, ok, unknown};
+use super::{Answered, Asked, as_read, document, ok};
 use crate::{
     body::{self, BodyFault, RequestBody, Room},
     post::{is_json, is_of_type},
@@ -63,16 +63,9 @@ impl Asked<'_> {
         Ok(self.done(Some(result)))
     }
 
-    pub(super) async fn reauthorize(&self) -> Answered {
-        self.query(&[])?;
-        let name = self.name()?;
-        let result = self.control()?.reauthorize(&name).await?;
-        Ok(self.done(Some(result.ok_or_else(|| unknown(&name))?)))
-    }
-
     /// Answers with the result of the change and the current row. Another change may have modified
     /// or removed that row by then.
-    fn done(&self, result: Option<ServerResult>) -> respond::Response {
+    pub(super) fn done(&self, result: Option<ServerResult>) -> respond::Response {
         let result = result.map(shown);
         ok(&VerbDone { result, server: self.row(false).ok() })
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use narthex_control::StageOutcome;
+use narthex_control::{Control, StageOutcome};
 use narthex_gateway::{Gateway, RunView};
 use narthex_model::{Alias, ErrorKind, Pid, WorkspaceId, command::narthex, json::shortened};
 use narthex_registry::{LogPart, ServerRow, Snapshot};
@@ -28,9 +28,10 @@ impl Asked<'_> {
     /// daemon stops.
     pub(super) fn events(&self) -> Answered {
         let gateway = self.door.gateway.clone();
+        let control = self.door.options.control.clone();
         let (principal, has_tools) = (self.principal.clone(), self.has_tools()?);
         Ok(self.stream(move |events| async move {
-            let watching = Watching { gateway, principal, has_tools };
+            let watching = Watching { gateway, control, principal, has_tools };
             match watching.principal.clone() {
                 Principal::Run(run) => watching.run(&run, &events).await,
                 Principal::Known(_) | Principal::Human(_) | Principal::LocalAdmin => {
@@ -207,6 +208,7 @@ async fn put_lines(events: &Events, part: LogPart) {
 /// Streams the rows of servers to one caller.
 struct Watching {
     gateway: Gateway,
+    control: Option<Control>,
     principal: Principal,
     has_tools: bool,
 }
@@ -245,7 +247,8 @@ impl Watching {
     /// caller may not see has no effect (D5).
     async fn put(&self, snapshot: &Snapshot, shown: &mut Shown, events: &Events) {
         let settled = snapshot.is_settled();
-        let servers = rows::all(snapshot, &self.principal, self.has_tools);
+        let control = self.control.as_ref();
+        let servers = rows::all(snapshot, &self.principal, control, self.has_tools);
         if shown.last.as_ref().is_some_and(|(was, rows)| *was == settled && *rows == servers) {
             return;
         }
@@ -263,9 +266,17 @@ struct Shown {
 }
 
 fn probed(probe: narthex_control::Probe) -> Probe {
-    let narthex_control::Probe { name, ok, stages, server_name, server_version, revision } = probe;
+    let narthex_control::Probe {
+        name,
+        ok,
+        needs_sign_in,
+        stages,
+        server_name,
+        server_version,
+        revision,
+    } = probe;
     let stages = stages.iter().map(stage).collect();
-    Probe { name, ok, stages, server_name, server_version, revision }
+    Probe { name, ok, needs_sign_in, stages, server_name, server_version, revision }
 }
 
 fn stage(stage: &narthex_control::Stage) -> Stage {

@@ -15,6 +15,16 @@ pub(crate) struct OpenApi {
     pub(crate) components: Map<String, Value>,
 }
 
+/// The client id metadata document of narthex, for authorization servers.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(extend("additionalProperties" = true))]
+pub(crate) struct ClientMetadata {
+    /// The address of the document.
+    pub(crate) client_id: String,
+    pub(crate) client_name: String,
+    pub(crate) redirect_uris: Vec<String>,
+}
+
 /// An error of JSON-RPC 2.0.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(extend("additionalProperties" = true))]

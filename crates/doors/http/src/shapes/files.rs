@@ -130,6 +130,7 @@ pub(crate) enum Stage {
 #[schemars(example = json!({
     "name": "docs",
     "ok": true,
+    "needs_sign_in": false,
     "stages": [{ "name": "connect", "outcome": "ok", "count": null, "duration_ms": 12 }],
     "server_name": "docs",
     "server_version": "1",
@@ -139,6 +140,8 @@ pub(crate) struct Probe {
     pub(crate) name: String,
     /// True if each list that the server has could be read.
     pub(crate) ok: bool,
+    /// True if the connection failed since a human must sign in first.
+    pub(crate) needs_sign_in: bool,
     pub(crate) stages: Vec<Stage>,
     /// The name that the server gives itself.
     pub(crate) server_name: Option<String>,

@@ -129,6 +129,11 @@ texts! {
     #[schemars(extend("pattern" = "^tok_[0-9a-f]{16}$"))]
     TokenId;
 
+    /// Id of a sign-in at another device.
+    #[schemars(extend("examples" = ["0a1b2c3d4e5f6071"]))]
+    #[schemars(extend("maxLength" = 64))]
+    DeviceSignInId;
+
     /// Id of a run.
     #[schemars(extend("examples" = ["run_0a1b2c3d4e5f"]))]
     #[schemars(extend("pattern" = "^run_[0-9a-f]{12}$"))]

@@ -241,9 +241,71 @@ pub(crate) struct ServerRow {
     pub(crate) name: String,
     #[serde(flatten)]
     pub(crate) server: ServerDetails,
+    /// The address at which a human signs in, while a sign-in is open. The token of a run does not
+    /// get this member.
+    #[serde(rename = "authUrl", skip_serializing_if = "Option::is_none")]
+    pub(crate) auth_url: Option<String>,
+    /// The sign-in whose tokens the server gets. The token of a run does not get this member.
+    #[serde(rename = "signIn", skip_serializing_if = "Option::is_none")]
+    pub(crate) sign_in: Option<ServerSignIn>,
     /// The server's tools. Only with `tools=true`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) tool_list: Option<Vec<ListedTool>>,
+}
+
+/// The sign-in to a server. It shows no token.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ServerSignIn {
+    /// The authorization server.
+    pub(crate) issuer: String,
+    /// The granted scopes.
+    pub(crate) scopes: Vec<String>,
+    /// End of the access token, if it is known.
+    pub(crate) expires_at: Option<Time>,
+    /// True if the token can be renewed without a human.
+    pub(crate) can_renew: bool,
+    /// Time of the last request for tokens that succeeded.
+    pub(crate) succeeded_at: Option<Time>,
+    /// Time of the last request for tokens that failed.
+    pub(crate) failed_at: Option<Time>,
+    /// Cause of the last failure, if no request has succeeded since.
+    pub(crate) failure: Option<String>,
+}
+
+/// An open sign-in to a server, which a human finishes in a browser.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ServerSignInBegun {
+    /// The address to open in the browser.
+    pub(crate) url: String,
+    pub(crate) expires_at: Time,
+    /// The address to which the authorization server sends the browser back.
+    pub(crate) redirect_uri: String,
+}
+
+/// An open sign-in to a server, which a human finishes at another device.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct DeviceSignInBegun {
+    /// The code that the human enters.
+    pub(crate) user_code: String,
+    /// The address at which the human enters the code.
+    pub(crate) verification_uri: String,
+    /// The same address with the code in it.
+    pub(crate) verification_uri_complete: Option<String>,
+    pub(crate) expires_at: Time,
+    /// Id of the sign-in, for its state.
+    pub(crate) id: String,
+}
+
+/// State of a sign-in at another device.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct DeviceSignIn {
+    #[schemars(extend("enum" = ["pending", "done", "denied", "expired", "failed"]))]
+    pub(crate) state: &'static str,
+    /// Cause of the failure.
+    pub(crate) failure: Option<String>,
 }
 
 impl Listed for ServerRow {

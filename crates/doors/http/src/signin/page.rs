@@ -258,7 +258,7 @@ pub(super) fn html(status: StatusCode, title: &str, attributes: &str, main: &str
 }
 
 /// Escapes text for HTML, also inside of attributes with double quotes.
-pub(super) fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
         match character {

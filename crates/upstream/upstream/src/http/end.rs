@@ -63,10 +63,15 @@ impl HttpLink {
     pub(crate) async fn end_session(&self, session: HeaderValue, deadline: Duration) {
         let mut extra = HeaderMap::new();
         extra.insert(MCP_SESSION_ID, session);
-        let request =
-            self.request(Method::DELETE, Payload::default(), self.headers().common.clone(), &extra);
+        let ending = async {
+            let value = self.authorization.value().await?;
+            let mut headers = self.headers().common.clone();
+            self.headers().authorize(&mut headers, value.as_ref());
+            let request = self.request(Method::DELETE, Payload::default(), headers, &extra);
+            Ok::<_, LinkError>(self.client.send(request).await?)
+        };
         // Servers may refuse DELETE (405); the session then ends by its own timeout.
-        match tokio::time::timeout(deadline, self.client.send(request)).await {
+        match tokio::time::timeout(deadline, ending).await {
             Ok(Ok(response)) => tracing::debug!(status = %response.status, "session ended"),
             Ok(Err(error)) => {
                 let error = self.outlet.redacted(error);

@@ -269,6 +269,7 @@ impl LinkError {
             // No check is needed for a session that is known to be over.
             Self::SessionEnded
             | Self::AuthRejected { .. }
+            | Self::SignIn { .. }
             | Self::Closed(_)
             | Self::Unread(_)
             | Self::Cut(_)

@@ -168,7 +168,7 @@ impl Inventory {
 
 /// True if the server refuses the credential.
 fn is_refusal(error: &LinkError) -> bool {
-    matches!(error, LinkError::AuthRejected { .. })
+    matches!(error, LinkError::AuthRejected { .. } | LinkError::SignIn { .. })
 }
 
 /// True if a failure concerns the link, and so every list. A server may accept a credential for
@@ -180,7 +180,7 @@ fn ends_all(link: &Link, asked: Asked, error: &LinkError) -> bool {
             | LinkError::Unread(_)
             | LinkError::Cut(_)
             | LinkError::SessionEnded => true,
-            LinkError::AuthRejected { .. } => asked.list == Listed::Tool,
+            LinkError::AuthRejected { .. } | LinkError::SignIn { .. } => asked.list == Listed::Tool,
             LinkError::BrokenOff(_)
             | LinkError::Client(_)
             | LinkError::Status { .. }

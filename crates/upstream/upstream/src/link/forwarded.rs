@@ -1,16 +1,14 @@
 //! A forwarded request, for its caller.
 
-use std::sync::Arc;
-
-use narthex_wire::Redactor;
-
-use crate::{Frame, LinkError, duplex::DuplexCall, http::HttpCall, outlet::clean};
+use crate::{
+    Frame, LinkError, duplex::DuplexCall, http::HttpCall, outlet::clean, redaction::Redaction,
+};
 
 /// A sent request. Dropping it before the answer cancels the request at the server.
 #[derive(Debug)]
 pub struct Forwarded {
     pub(super) call: Call,
-    pub(super) redactor: Option<Arc<Redactor>>,
+    pub(super) redaction: Redaction,
 }
 
 /// A forwarded request, by transport.
@@ -61,11 +59,11 @@ impl Forwarded {
     }
 
     fn clean(&self, next: Result<Frame, LinkError>) -> Result<Frame, LinkError> {
-        match &self.redactor {
+        self.redaction.with(|redactor| match redactor {
             None => next,
             Some(redactor) => next
                 .map(|frame| frame.map(|message| clean(Some(redactor), message)))
                 .map_err(|error| error.redacted(redactor)),
-        }
+        })
     }
 }

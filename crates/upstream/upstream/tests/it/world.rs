@@ -61,6 +61,8 @@ impl World {
             proxies: Arc::default(),
             on_phase: None,
             health: Arc::default(),
+            credentials: None,
+            has_holder: false,
         };
         Self { context, events, tasks }
     }

@@ -83,10 +83,16 @@ impl Trial<'_> {
         let probe = test::probe(self.alias.as_str(), self.client, self.context).await?;
         if probe["ok"] != true {
             let why = test::failed(&probe);
-            if !self.keeps_anyway {
+            let needs_sign_in = probe["needs_sign_in"] == true;
+            if !self.keeps_anyway && !needs_sign_in {
                 return Err(failed(self.alias, &why, probe));
             }
-            warnings.push(format!("it is kept, but its trial failed: {why}"));
+            // Only a server that is kept can be signed in to.
+            let authorize = narthex("mcp authorize {}", &[self.alias]);
+            warnings.push(match needs_sign_in {
+                true => format!("it waits for your sign-in: `{authorize}`"),
+                false => format!("it is kept, but its trial failed: {why}"),
+            });
         }
         let storing = self.client.api(self.put(&self.entry));
         let saved = waiting(&format!("storing {}", self.alias), self.context, storing).await?;

@@ -12,13 +12,13 @@ use super::text;
 use crate::{
     Context, Failure,
     commands::{
-        across::{HOME, OWN_HIDDEN, all_active_runs, if_operator},
+        across::{HOME, OWN_HIDDEN, active_runs, all_active_runs, if_operator},
         files,
         mcp::{Configured, Unapproved},
     },
     daemon_client::DaemonClient,
     output::{self, age, harmless},
-    rows::logs_of,
+    rows::{logs_of, sign_in_of},
     table,
 };
 
@@ -34,20 +34,26 @@ const COLUMNS: [&str; 8] = [
 ];
 /// Idle time after which a server over HTTP may have stopped answering unnoticed.
 const LONG_IDLE: Duration = Duration::from_secs(60);
+/// Time before the end of a sign-in from which a person is told.
+const SIGN_IN_SOON: Duration = Duration::from_hours(24);
 /// The column that is left out where all rows are of the home workspace.
 const WORKSPACE: usize = 1;
 
+/// Lists the servers, or only those of a workspace.
 pub(super) async fn run(
+    workspace: Option<&str>,
     context: &Context,
     configured: impl AsyncFn() -> Configured,
 ) -> Result<ExitCode, Failure> {
     let client = DaemonClient::operator_if_up(&context.daemon)?;
     let (mut rows, mut files, mut sees_own) = (Vec::new(), Vec::new(), true);
     if let Some(client) = &client {
-        let own = if_operator(client.api_all("/api/servers").await)?;
-        sees_own = own.is_some();
-        rows.extend(own.into_iter().flatten().map(at_home));
-        rows.extend(of_runs(client).await?);
+        if workspace.is_none_or(|name| name == HOME) {
+            let own = if_operator(client.api_all("/api/servers").await)?;
+            sees_own = own.is_some();
+            rows.extend(own.into_iter().flatten().map(at_home));
+        }
+        rows.extend(of_runs(workspace, client).await?);
         files = files::followed(client).await?;
     }
     if context.format.is_json() {
@@ -74,6 +80,12 @@ pub(super) async fn run(
     }
     if rows.is_empty() && !sees_own {
         output::line("No active run that this token can see has servers of its own.")?;
+    } else if let Some(other) = workspace
+        && rows.is_empty()
+        && client.is_some()
+        && other != HOME
+    {
+        output::line(&none_in(other))?;
     } else if rows.is_empty() {
         nothing(client.is_some(), configured().await)?;
     } else {
@@ -97,11 +109,19 @@ fn show(rows: &[Value], now: SystemTime, context: &Context) -> Result<(), Failur
     for row in rows.iter().filter(|row| row["error"].is_object()) {
         let (name, error) = (shown_name(row), &row["error"]);
         let logs = logs_of(&name, text(error, "kind"), row["has_logs"] == true);
-        let told = format!("{}{}", text(error, "message"), logs.unwrap_or_default());
+        let is_ours = row["pid"].is_null();
+        let sign_in = sign_in_of(&name, text(row, "state"), text(error, "message"));
+        let end = logs.or(sign_in.filter(|_| is_ours)).unwrap_or_default();
+        let told = format!("{}{end}", text(error, "message"));
         output::notice(&format!("{}: {}", harmless(&name), harmless(&told)));
     }
     for row in rows.iter().filter(|row| !row["error"].is_object()) {
         if let Some(told) = failure_since(row, now) {
+            output::notice(&format!("{}: {}", harmless(&shown_name(row)), harmless(&told)));
+        }
+    }
+    for row in rows {
+        if let Some(told) = sign_in_ends(row, now) {
             output::notice(&format!("{}: {}", harmless(&shown_name(row)), harmless(&told)));
         }
     }
@@ -119,6 +139,16 @@ fn show(rows: &[Value], now: SystemTime, context: &Context) -> Result<(), Failur
         }
     }
     Ok(())
+}
+
+/// The sentence for a workspace, other than that of the daemon's own servers, without rows.
+fn none_in(workspace: &str) -> String {
+    format!(
+        "No active run of workspace {} that this token can see has servers; `{}` shows those of \
+         its catalog.",
+        harmless(workspace),
+        narthex("servers list", &[]).in_workspace(workspace)
+    )
 }
 
 fn nothing(is_up: bool, configured: Configured) -> Result<(), Failure> {
@@ -171,6 +201,28 @@ fn failure_since(row: &Value, now: SystemTime) -> Option<String> {
     Some(format!("failed {}: {}", age(at, now), text(failure, "message")))
 }
 
+/// The end of a sign-in that a person has to renew soon, or the failure of its renewal.
+fn sign_in_ends(row: &Value, now: SystemTime) -> Option<String> {
+    let sign_in = &row["signIn"];
+    let authorize = narthex("mcp authorize {}", &[&text(row, "name")]);
+    if let Some(failure) = sign_in["failure"].as_str() {
+        let at = Timestamp::read(text(sign_in, "failedAt"))?;
+        return Some(format!(
+            "its tokens could not be renewed {}: {failure}; if that stays, sign in with \
+             `{authorize}`",
+            age(at, now)
+        ));
+    }
+    let end = Timestamp::read(text(sign_in, "expiresAt"))?;
+    let is_near = end < now + SIGN_IN_SOON;
+    (is_near && sign_in["canRenew"] != true).then(|| {
+        format!(
+            "its sign-in ends at {} and cannot be renewed; sign in again with `{authorize}`",
+            Timestamp::new(end)
+        )
+    })
+}
+
 /// True if a server may have stopped answering unnoticed: it is ready, over HTTP, and was not asked
 /// anything for a minute. The end of a program is seen by itself.
 fn is_long_idle(row: &Value, now: SystemTime) -> bool {
@@ -186,10 +238,14 @@ fn at_home(mut row: Value) -> Value {
     row
 }
 
-/// The servers that active runs have for themselves, of all workspaces; none for a caller that may
-/// not see runs.
-async fn of_runs(client: &DaemonClient) -> Result<Vec<Value>, Failure> {
-    Ok(all_active_runs(client).await?.iter().flat_map(rows_of_run).collect())
+/// The servers that active runs have for themselves, of one workspace or of all; none for a caller
+/// that may not see runs.
+async fn of_runs(workspace: Option<&str>, client: &DaemonClient) -> Result<Vec<Value>, Failure> {
+    let runs = match workspace {
+        Some(workspace) => active_runs(client, workspace).await?,
+        None => all_active_runs(client).await?,
+    };
+    Ok(runs.iter().flat_map(rows_of_run).collect())
 }
 
 /// A server that a run has for itself, and its workspace.
@@ -206,7 +262,7 @@ pub(super) async fn mounts_of_runs(
     name: &str,
     client: &DaemonClient,
 ) -> Result<Vec<MountOfRun>, Failure> {
-    let mut rows = of_runs(client).await?;
+    let mut rows = of_runs(None, client).await?;
     rows.retain(|row| row["name"] == name || shown_name(row) == name);
     rows.sort_by_key(|row| row["pid"].as_u64());
     let mount = |row: &Value| MountOfRun {
@@ -297,6 +353,36 @@ mod tests {
         assert_eq!((shown_name(row).as_str(), &row["workspace"]), ("3-git", &json!("team")));
         assert_eq!(mount(row)["status"], "ready");
         assert_eq!(shown_name(&json!({ "name": "git" })), "git");
+    }
+
+    /// A sign-in that no renewal prolongs is named before it ends, and one that is renewed is
+    /// not.
+    #[test]
+    fn oauth_c24_the_end_of_a_sign_in_is_told_with_its_command() {
+        let now = SystemTime::now();
+        let row = |hours: u64, can_renew: bool| {
+            let end = Timestamp::new(now + Duration::from_hours(hours)).to_string();
+            json!({ "name": "git", "signIn": { "expiresAt": end, "canRenew": can_renew } })
+        };
+        let told = sign_in_ends(&row(1, false), now).unwrap();
+        assert!(told.ends_with("sign in again with `narthex mcp authorize git`"), "{told}");
+        assert_eq!(sign_in_ends(&row(1, true), now), None);
+        assert_eq!(sign_in_ends(&row(48, false), now), None);
+        assert_eq!(sign_in_ends(&json!({ "name": "git" }), now), None);
+        let mut failed = row(1, true);
+        failed["signIn"]["failure"] = json!("no answer");
+        failed["signIn"]["failedAt"] = json!(Timestamp::new(now).to_string());
+        let told = sign_in_ends(&failed, now).unwrap();
+        assert!(told.starts_with("its tokens could not be renewed 0s ago: no answer;"), "{told}");
+    }
+
+    #[test]
+    fn a_workspace_without_rows_is_led_to_its_catalog() {
+        assert_eq!(
+            none_in("team"),
+            "No active run of workspace team that this token can see has servers; `narthex \
+             servers list --workspace team` shows those of its catalog."
+        );
     }
 
     /// D30: a ready server over HTTP that had no call for a minute may have stopped answering.

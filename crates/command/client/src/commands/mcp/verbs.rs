@@ -6,9 +6,10 @@ use http::Method;
 use narthex_model::{CallError, ErrorKind, command::narthex};
 use serde_json::{Value, json};
 
-use super::{Whose, text, with_names};
+use super::{Whose, authorize, text, with_names};
 use crate::{
     Context, Failure,
+    cli::ReauthorizeArgs,
     commands::{add::left, files, waiting::waiting},
     daemon_client::{ApiRequest, DaemonClient, server_path},
     data_dir::DataDir,
@@ -86,12 +87,26 @@ pub(super) async fn enable(name: &str, context: &Context) -> Result<ExitCode, Fa
     came_out(name, &post(name, "enable", context).await?, context)
 }
 
-pub(super) async fn reauthorize(name: &str, context: &Context) -> Result<ExitCode, Failure> {
+pub(super) async fn reauthorize(
+    args: &ReauthorizeArgs,
+    context: &Context,
+) -> Result<ExitCode, Failure> {
+    let name = &*args.name;
     let answer = post(name, "reauthorize", context).await?;
+    if answer["result"]["status"] == "authenticating" {
+        let url = text(&answer["result"], "authUrl");
+        let page = authorize::Page { name, url, before: &answer["server"] };
+        return authorize::at_page(&page, args.has_no_browser, context).await;
+    }
     match no_sign_in(name, text(&answer["server"], "auth")) {
         Some(failure) => Err(failure),
         None => came_out(name, &answer, context),
     }
+}
+
+pub(super) async fn sign_out(name: &str, context: &Context) -> Result<ExitCode, Failure> {
+    let answer = post(name, "sign-out", context).await?;
+    told(&answer, &format!("signed out of {name}"), context)
 }
 
 /// The failure for a server at which no person signs in, by the mode of its authentication. `None`

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use narthex_model::{ConfigFault, HttpTarget, ServerAuth, ServerDefinition, Target};
+use narthex_model::{ConfigFault, ServerDefinition};
 use narthex_registry::config::{ConfigWarning, Entry, LoadedConfig};
 
 use super::{
@@ -67,7 +67,6 @@ fn command(name: &str, command: &str, folder: &Path) -> Check {
 fn faults(loaded: &LoadedConfig, served: &Served) -> Vec<Check> {
     let mut checks = Vec::new();
     for entry in &loaded.entries {
-        checks.extend(never_starts(entry));
         if let Entry::Fault(fault) = entry {
             checks.extend(of_fault(fault, served));
         }
@@ -78,19 +77,6 @@ fn faults(loaded: &LoadedConfig, served: &Served) -> Vec<Check> {
     };
     checks.extend(loaded.warnings.iter().map(of_warning));
     checks
-}
-
-/// A server that can never start in this version.
-fn never_starts(entry: &Entry) -> Option<Check> {
-    let Entry::Server(definition) = entry else { return None };
-    let Target::Http(HttpTarget { auth: auth @ ServerAuth::OAuth(_), .. }) = &definition.target
-    else {
-        return None;
-    };
-    let (name, mode) = (&definition.alias, auth.mode());
-    let text =
-        format!("`{name}` never starts: narthex does not support the auth mode `{mode}` yet");
-    Some(Check::warn("ENTRY", text, "use the auth mode `apiKey` if the server accepts a key"))
 }
 
 /// One line for each problem of an entry.

@@ -91,7 +91,8 @@ fn check(row: &Row) -> Check {
             }
         }
         (ServerState::Authenticating, _) => {
-            Check::warn("SERVER", text, "its user must sign in, or its entry needs a key")
+            let authorize = narthex("mcp authorize {}", &[name]);
+            Check::warn("SERVER", text, format!("sign in with `{authorize}`"))
         }
         (ServerState::Ready | ServerState::Connecting | ServerState::Disabled, _) => {
             Check::info("SERVER", text)

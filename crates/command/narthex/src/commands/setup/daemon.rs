@@ -65,6 +65,12 @@ impl Daemon {
         Ok(Self { client: DaemonClient::of_data(options)?, is_started: true })
     }
 
+    /// The daemon of the data directory, which must run.
+    pub(super) fn running(context: &Context) -> Result<Self, Failure> {
+        let client = DaemonClient::of_data(&context.settings.daemon)?;
+        Ok(Self { client, is_started: false })
+    }
+
     /// Has the daemon of the data directory read its files, if one runs. One that does not answer
     /// finds the change by itself.
     pub(super) async fn read_if_up(context: &Context) {
@@ -72,6 +78,14 @@ impl Daemon {
         let Ok(Some(client)) = client else { return };
         if let Err(failure) = client.api_post("/api/reload").await {
             tracing::debug!("the daemon did not read its files: {}", failure.message);
+        }
+    }
+
+    /// Refuses a running daemon that reads another settings file, before anything changes.
+    pub(super) async fn check_before(settings: &Path, context: &Context) -> Result<(), Failure> {
+        match DaemonClient::of_data_if_up(&context.settings.daemon)? {
+            Some(client) => Self { client, is_started: false }.check_follows(settings).await,
+            None => Ok(()),
         }
     }
 
@@ -168,11 +182,23 @@ fn checked(rows: &[&Row], passed: Duration) -> Option<Checked> {
             let reason = reason.unwrap_or_else(|| row.summary());
             // The rest of the message has commands about a row that the set-up takes out again.
             let cause = reason.split("; ").next().filter(|_| needs_sign_in);
-            let reason = cause.unwrap_or(&reason).trim_end_matches('.');
+            let mut reason = cause.unwrap_or(&reason).trim_end_matches('.').to_owned();
+            if row.status == ServerState::Authenticating {
+                reason.push_str(&signing_in(&row.alias));
+            }
             let unset = row.error.as_ref().map(unset).unwrap_or_default();
-            Some(Checked::Failed { reason: harmless(reason), needs_sign_in, unset })
+            Some(Checked::Failed { reason: harmless(&reason), needs_sign_in, unset })
         }
     }
+}
+
+/// The commands after which a server with a sign-in moves, as the end of a sentence. Its row goes
+/// with the set-up, since only a server that works may leave the files of clients.
+fn signing_in(alias: &str) -> String {
+    let add = narthex("mcp add {} URL", &[&alias]);
+    let authorize = narthex("mcp authorize {}", &[&alias]);
+    let setup = narthex("setup", &[]);
+    format!("; add it with `{add}`, sign in with `{authorize}`, then run `{setup}` again")
 }
 
 /// The variables without which an entry cannot be used, from the problems of its row.
@@ -218,6 +244,11 @@ mod tests {
         let message = "401; for operators: `narthex mcp reconnect a`";
         let error = json!({ "kind": "auth_unavailable", "message": message });
         assert_eq!(checked(&[&row("error", &error)], Duration::ZERO), failed("401", true, &[]));
+        // A server that waits for a person stays, and the commands that mend it are named.
+        let waiting = checked(&[&row("authenticating", &error)], Duration::ZERO);
+        let reason = "401; add it with `narthex mcp add a URL`, sign in with `narthex mcp \
+                      authorize a`, then run `narthex setup` again";
+        assert_eq!(waiting, failed(reason, true, &[]));
         let problems = json!([
             { "code": "variable_missing", "variable": "B" },
             { "code": "type_wrong" },

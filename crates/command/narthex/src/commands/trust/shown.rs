@@ -5,7 +5,8 @@ use std::{borrow::Cow, collections::BTreeSet, path::PathBuf};
 
 use narthex_client_files::servers::{hidden_args, hides_variable};
 use narthex_model::{
-    Confinement, HttpTarget, NetworkAccess, OAuth, Secret, ServerAuth, ServerDefinition, Target,
+    AuthorizationCodeAuth, ClientCredentialsAuth, ClientProof, Confinement, HttpTarget,
+    NetworkAccess, OAuth, OAuthResource, OAuthScopes, Secret, ServerAuth, ServerDefinition, Target,
 };
 use narthex_registry::config::Entry;
 use serde_json::{Value, json};
@@ -70,17 +71,39 @@ fn secrets(definition: &ServerDefinition) -> BTreeSet<&str> {
     definition.named_secrets.iter().map(|named| named.name.as_str()).collect()
 }
 
-/// The names of the variables whose values are sent in headers. Those of the address are in the
-/// address; a server with another auth mode than a key never starts.
+/// The names of the variables whose values are sent to the server, or to the authorization server
+/// that it names. Those of an address are in the address.
 fn sent_variables(target: &HttpTarget) -> BTreeSet<&str> {
     let headers = target.headers.values().map(Secret::expose);
-    let key = match &target.auth {
-        ServerAuth::ApiKey(key) => Some(key),
-        ServerAuth::None | ServerAuth::Unstated | ServerAuth::OAuth(_) => None,
+    let texts = match &target.auth {
+        ServerAuth::None | ServerAuth::Unstated => Vec::new(),
+        ServerAuth::ApiKey(key) => {
+            let secret = key.key.iter().map(Secret::expose);
+            std::iter::once(key.value_prefix.as_str()).chain(secret).collect()
+        }
+        ServerAuth::OAuth(oauth) => match &**oauth {
+            OAuth::ClientCredentials(auth) => sent_by_client(auth),
+            OAuth::AuthorizationCode(auth) => sent_by_sign_in(auth),
+        },
     };
-    let secret = key.and_then(|key| key.key.as_ref()).map(Secret::expose);
-    let texts = key.map(|key| key.value_prefix.as_str()).into_iter().chain(secret);
     variables(headers.chain(texts))
+}
+
+fn sent_by_client(auth: &ClientCredentialsAuth) -> Vec<&str> {
+    let texts = [auth.client_id.as_str(), auth.proof.secret().expose()];
+    let scopes = auth.scopes.iter().map(String::as_str);
+    texts.into_iter().chain(scopes).chain(auth.audience.as_deref()).collect()
+}
+
+fn sent_by_sign_in(auth: &AuthorizationCodeAuth) -> Vec<&str> {
+    let client = auth.client.iter().flat_map(|client| {
+        std::iter::once(client.id.as_str()).chain(client.secret.as_ref().map(Secret::expose))
+    });
+    let tokens = auth.tokens.iter().flat_map(|tokens| {
+        std::iter::once(&tokens.access_token).chain(&tokens.refresh_token).map(Secret::expose)
+    });
+    let scopes = auth.scopes.iter().map(String::as_str);
+    client.chain(tokens).chain(scopes).chain(auth.client_name.as_deref()).collect()
 }
 
 /// The names of the variables in texts as they are written.
@@ -151,13 +174,66 @@ fn auth(auth: &ServerAuth) -> Option<String> {
     match auth {
         ServerAuth::None | ServerAuth::Unstated => None,
         ServerAuth::ApiKey(key) => Some(format!("a key in the header {}", key.header_name)),
-        ServerAuth::OAuth(oauth) => Some(match &**oauth {
-            OAuth::ClientCredentials(client) => {
-                format!("{} at {}", oauth.mode(), address(&client.token_url))
-            }
-            OAuth::AuthorizationCode(_) => oauth.mode().to_owned(),
-        }),
+        ServerAuth::OAuth(oauth) => {
+            let settings = match &**oauth {
+                OAuth::ClientCredentials(auth) => client_settings(auth),
+                OAuth::AuthorizationCode(auth) => sign_in_settings(auth),
+            };
+            Some(format!("{} {}", oauth.mode(), settings.join(", ")))
+        }
     }
+}
+
+/// The receivers of a client's proof, and the tokens that it asks for.
+fn client_settings(auth: &ClientCredentialsAuth) -> Vec<String> {
+    let issuer = auth.authorization_server.as_deref();
+    let mut all = match &auth.token_url {
+        Some(url) => vec![format!("at {}", address(url))],
+        None => vec![at_issuer(issuer)],
+    };
+    if auth.token_url.is_some() {
+        all.extend(issuer.map(|issuer| format!("of {}", address(issuer))));
+    }
+    if matches!(auth.proof, ClientProof::Key { .. }) {
+        all.push("with a private key".to_owned());
+    }
+    all.extend(scopes(&auth.scopes));
+    all.extend(auth.audience.as_deref().map(|one| format!("for the audience {}", quoted(one))));
+    all.extend(auth.resource.as_deref().map(|one| format!("for the resource {}", address(one))));
+    all
+}
+
+/// The receivers of codes and tokens of a person, and the checks that are left out.
+fn sign_in_settings(auth: &AuthorizationCodeAuth) -> Vec<String> {
+    let mut all = vec![at_issuer(auth.authorization_server.as_deref())];
+    all.extend(auth.client.as_ref().map(|one| format!("as the client {}", quoted(&one.id))));
+    all.extend(auth.redirect_uri.as_deref().map(|one| format!("back to {}", address(one))));
+    all.extend(scopes(&auth.scopes));
+    all.extend(auth.resource.as_ref().map(|resource| match resource {
+        OAuthResource::Omit => "for any resource".to_owned(),
+        OAuthResource::Url(url) => format!("for the resource {}", address(url)),
+    }));
+    all.extend(auth.registration.map(|way| format!("registration {}", way.word())));
+    all.extend(auth.pkce.map(|rule| format!("pkce {}", rule.word())));
+    if auth.legacy {
+        all.push("legacy".to_owned());
+    }
+    if auth.tokens.is_some() {
+        all.push("with tokens of this file".to_owned());
+    }
+    all
+}
+
+fn at_issuer(issuer: Option<&str>) -> String {
+    match issuer {
+        Some(issuer) => format!("at the authorization server {}", address(issuer)),
+        None => "at the authorization server that the server names".to_owned(),
+    }
+}
+
+fn scopes(scopes: &OAuthScopes) -> Option<String> {
+    let all: Vec<_> = scopes.iter().map(|scope| quoted(scope)).collect();
+    (!all.is_empty()).then(|| format!("with the scopes {}", all.join(" ")))
 }
 
 /// An address without parts that may be secret: it shows only the names of parameters. The host is

@@ -1,8 +1,8 @@
 //! The four auth modes.
 
 use narthex_model::{
-    AuthorizationCodeAuth, ClientCredentialsAuth, OAuth, OAuthClient, OAuthScopes, OAuthTokens,
-    Secret, ServerAuth,
+    AuthorizationCodeAuth, ClientCredentialsAuth, ClientProof, OAuth, OAuthClient, OAuthPkce,
+    OAuthRegistration, OAuthResource, OAuthScopes, OAuthTokens, Secret, SecretMethod, ServerAuth,
 };
 
 use super::*;
@@ -68,7 +68,7 @@ fn e62_client_credentials_need_id_and_secret() {
             r#"{ "mode": "clientCredentials", "tokenUrl": "https://i", "clientSecret": "s" }"#,
             "clientId",
         ),
-        (r#"{ "mode": "clientCredentials", "clientId": "c", "clientSecret": "s" }"#, "tokenUrl"),
+        (r#"{ "mode": "clientCredentials", "clientId": "c" }"#, "clientSecret"),
     ] {
         let fault = fault(entry(&with(json)).0);
         assert_eq!(fault.error.kind, CallErrorKind::AuthUnavailable);
@@ -121,7 +121,7 @@ fn e111_references_are_refused_by_name() {
 
 /// The code-level entries of document 001, under their names.
 #[test]
-fn e24_e26_complete_oauth_entries_are_valid_and_not_built_yet() {
+fn e24_e26_complete_oauth_entries_are_valid() {
     let client_credentials = with(
         r#"{ "mode": "clientCredentials", "tokenUrl": "https://id.test/token", "clientId": "c",
              "clientSecret": "s", "scopes": ["read"], "audience": "aud",
@@ -129,12 +129,14 @@ fn e24_e26_complete_oauth_entries_are_valid_and_not_built_yet() {
     );
     let (read, warnings) = entry(&client_credentials);
     let wanted = OAuth::ClientCredentials(ClientCredentialsAuth {
-        token_url: "https://id.test/token".to_owned(),
+        token_url: Some("https://id.test/token".to_owned()),
         client_id: "c".to_owned(),
-        client_secret: Secret::new("s"),
+        proof: ClientProof::Secret { secret: Secret::new("s"), method: None },
         scopes: OAuthScopes::from(["read".to_owned()]),
         audience: Some("aud".to_owned()),
         resource: Some("https://svc.test".to_owned()),
+        authorization_server: None,
+        grant: None,
     });
     assert_eq!(http(read).auth, ServerAuth::OAuth(Box::new(wanted)));
     assert_warned(&warnings, &["servers.x.auth.clientSecret"]);
@@ -153,10 +155,155 @@ fn e24_e26_complete_oauth_entries_are_valid_and_not_built_yet() {
             expires_at: Some(1_900_000_000),
         }),
         redirect_uri: Some("http://127.0.0.1:53117/cb".to_owned()),
-        resource: Some("https://notes.test".to_owned()),
+        resource: Some(OAuthResource::Url("https://notes.test".to_owned())),
+        ..AuthorizationCodeAuth::default()
     });
     assert_eq!(http(read).auth, ServerAuth::OAuth(Box::new(wanted)));
     assert_warned(&warnings, &["servers.x.auth.tokens.accessToken"]);
+}
+
+/// The clientCredentials block of an entry.
+fn exchange(fields: &str) -> String {
+    with(&format!(r#"{{ "mode": "clientCredentials", "clientId": "c", {fields} }}"#))
+}
+
+/// The authorizationCode block of an entry.
+fn sign_in(fields: &str) -> String {
+    with(&format!(r#"{{ "mode": "authorizationCode", {fields} }}"#))
+}
+
+fn oauth(json: &str) -> OAuth {
+    match http(entry(json).0).auth {
+        ServerAuth::OAuth(oauth) => *oauth,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn read_exchange(fields: &str) -> ClientCredentialsAuth {
+    match oauth(&exchange(fields)) {
+        OAuth::ClientCredentials(auth) => auth,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// C30: without a token endpoint the server's metadata leads to one; a key replaces the secret.
+#[test]
+fn oauth_c30_client_credentials_have_discovery_and_a_private_key() {
+    let plain = read_exchange(r#""clientSecret": "${env:KEY}""#);
+    assert_eq!((plain.token_url, plain.authorization_server), (None, None));
+    assert_eq!(plain.proof.method(), None);
+    let pinned = read_exchange(
+        r#""clientSecret": "${env:KEY}", "tokenEndpointAuthMethod": "client_secret_basic",
+           "authorizationServer": "https://id.test""#,
+    );
+    let method = Some(SecretMethod::Basic);
+    assert_eq!(pinned.proof, ClientProof::Secret { secret: Secret::new("k-123"), method });
+    assert_eq!(pinned.authorization_server.as_deref(), Some("https://id.test"));
+    let pem = "-----BEGIN PRIVATE KEY-----\\nAA==\\n-----END PRIVATE KEY-----";
+    let by_key = |more: &str| read_exchange(&format!(r#""privateKey": "{pem}"{more}"#)).proof;
+    let key = |key_id: Option<&str>, algorithm: Option<&str>| ClientProof::Key {
+        pem: Secret::new(pem.replace("\\n", "\n")),
+        key_id: key_id.map(str::to_owned),
+        algorithm: algorithm.map(str::to_owned),
+    };
+    assert_eq!(by_key(""), key(None, None));
+    let full = r#", "keyId": "k1", "algorithm": "ES256",
+                  "tokenEndpointAuthMethod": "private_key_jwt""#;
+    assert_eq!(by_key(full), key(Some("k1"), Some("ES256")));
+}
+
+/// C30: contradictory settings of a client are refused, with the field and the remedy.
+#[test]
+fn oauth_c30_contradictory_client_credentials_are_refused() {
+    let secret = r#""clientSecret": "${env:KEY}""#;
+    let key = r#""privateKey": "-----BEGIN PRIVATE KEY-----""#;
+    for (fields, parts) in [
+        (
+            format!("{secret}, {key}"),
+            ["`servers.x.auth`: `clientSecret` and `privateKey` exclude", "keep one"],
+        ),
+        (r#""scopes": []"#.to_owned(), ["`clientSecret` is missing", "or a `privateKey`"]),
+        (
+            format!(r#"{secret}, "tokenEndpointAuthMethod": "private_key_jwt""#),
+            ["auth.tokenEndpointAuthMethod`: `private_key_jwt` needs `privateKey`", "add"],
+        ),
+        (
+            format!(r#"{key}, "tokenEndpointAuthMethod": "client_secret_post""#),
+            ["auth.tokenEndpointAuthMethod`: `client_secret_post` needs `clientSecret`", "add"],
+        ),
+        (
+            format!(r#"{secret}, "tokenEndpointAuthMethod": "none""#),
+            ["auth.tokenEndpointAuthMethod`: unknown choice `none`", "`client_secret_basic`, "],
+        ),
+        (
+            format!(r#"{secret}, "keyId": "k""#),
+            ["`servers.x.auth`: `keyId` needs `privateKey`", "or remove `keyId`"],
+        ),
+        (
+            format!(r#"{key}, "algorithm": "HS256""#),
+            ["auth.algorithm`: unknown choice `HS256`", "`ES256`, `RS256`"],
+        ),
+        (
+            r#""privateKey": "${env:KEY}""#.to_owned(),
+            ["auth.privateKey`: this is no private key", "BEGIN PRIVATE KEY"],
+        ),
+        (
+            format!(r#"{secret}, "tokenUrl": "http://id.test/token""#),
+            ["auth.tokenUrl`: the address gets credentials", "write one with https"],
+        ),
+        (
+            format!(r#"{secret}, "authorizationServer": "id.test""#),
+            ["auth.authorizationServer`: the address is not absolute", "https://"],
+        ),
+    ] {
+        let text = refused(&exchange(&fields));
+        for part in parts {
+            assert!(text.contains(part), "{fields}: {text}");
+        }
+        assert!(!text.contains("k-123"), "{text}");
+    }
+    let fine = format!(r#"{secret}, "tokenUrl": "http://127.0.0.1:1/token""#);
+    assert_eq!(read_exchange(&fine).token_url.unwrap(), "http://127.0.0.1:1/token");
+}
+
+/// E25: each setting of a sign-in is read.
+#[test]
+fn e25_each_setting_of_a_sign_in_is_read() {
+    let read = oauth(&sign_in(
+        r#""client": { "clientId": "c" }, "resource": "omit", "registration": "preregistered",
+           "pkce": "assume", "refreshScope": false, "clientName": "Agents",
+           "authorizationServer": "https://id.test/t", "legacy": true, "keepAlive": true"#,
+    ));
+    let wanted = AuthorizationCodeAuth {
+        client: Some(OAuthClient { id: "c".to_owned(), secret: None }),
+        resource: Some(OAuthResource::Omit),
+        registration: Some(OAuthRegistration::Preregistered),
+        pkce: Some(OAuthPkce::Assume),
+        refresh_scope: Some(false),
+        client_name: Some("Agents".to_owned()),
+        authorization_server: Some("https://id.test/t".to_owned()),
+        legacy: true,
+        keep_alive: true,
+        ..AuthorizationCodeAuth::default()
+    };
+    assert_eq!(read, OAuth::AuthorizationCode(wanted));
+    let plain = oauth(&sign_in(r#""scopes": []"#));
+    assert_eq!(plain, OAuth::AuthorizationCode(AuthorizationCodeAuth::default()));
+}
+
+/// D8: a sign-in sets the header itself.
+#[test]
+fn d8_a_sign_in_excludes_an_authorization_header() {
+    for auth in [
+        r#"{ "mode": "authorizationCode" }"#,
+        r#"{ "mode": "clientCredentials", "clientId": "c", "clientSecret": "${env:KEY}" }"#,
+    ] {
+        let json = format!(
+            r#"{{ "transport": "http", "url": "https://x",
+                  "headers": {{ "authorization": "${{env:KEY}}" }}, "auth": {auth} }}"#
+        );
+        assert_refused(&json, &["`servers.x.headers.authorization`", "set twice"]);
+    }
 }
 
 /// E49: `scopes` is a set, so that neither their order nor one given twice is a change.
@@ -189,6 +336,11 @@ fn d22_credentials_of_a_sign_in_are_secret() {
              "clientSecret": "s3cr3t-1" }"#,
     );
     assert_eq!(found, ["s3cr3t-1"]);
+    let pem = "-----BEGIN PRIVATE KEY-----s3cr3t-2";
+    let found = secrets(&format!(
+        r#"{{ "mode": "clientCredentials", "clientId": "c", "privateKey": "{pem}" }}"#
+    ));
+    assert_eq!(found, [pem]);
     let found = secrets(
         r#"{ "mode": "authorizationCode",
              "client": { "clientId": "c", "clientSecret": "s3cr3t-1" },
@@ -226,6 +378,36 @@ fn e25_oauth_fields_are_checked() {
             r#"{ "mode": "authorizationCode",
                  "tokens": { "accessToken": "a", "expiresAt": -1 } }"#,
             "auth.tokens.expiresAt`: expected a num",
+        ),
+        (
+            r#"{ "mode": "authorizationCode", "pkce": "off" }"#,
+            "auth.pkce`: unknown choice `off`; use one of `require`, `assume`",
+        ),
+        (
+            r#"{ "mode": "authorizationCode", "registration": "manual" }"#,
+            "auth.registration`: unknown choice `manual`; use one of `auto`, `preregistered`, ",
+        ),
+        (
+            r#"{ "mode": "authorizationCode", "registration": "preregistered" }"#,
+            "auth.registration`: `preregistered` needs `client`, which is missing",
+        ),
+        (
+            r#"{ "mode": "authorizationCode", "registration": "dcr",
+                 "client": { "clientId": "c" } }"#,
+            "auth.registration`: `dcr` and `client` exclude each other",
+        ),
+        (
+            r#"{ "mode": "authorizationCode", "authorizationServer": "http://id.test" }"#,
+            "auth.authorizationServer`: the address gets credentials",
+        ),
+        (r#"{ "mode": "authorizationCode", "pkce": true }"#, "auth.pkce`: expected a string"),
+        (
+            r#"{ "mode": "authorizationCode", "refreshScope": "yes" }"#,
+            "auth.refreshScope`: expected true or false",
+        ),
+        (
+            r#"{ "mode": "authorizationCode", "keepAlive": 1 }"#,
+            "auth.keepAlive`: expected true or false",
         ),
     ] {
         assert_refused(&with(json), &[part]);

@@ -58,6 +58,11 @@ fn d38_secret_fields_of_oauth_name_secrets() {
     };
     let read = server(entry(&client("c")).0);
     assert_eq!(named(&read), [("ID_SECRET", "servers.x.auth.clientSecret")]);
+    let by_key =
+        with(r#""mode": "clientCredentials", "clientId": "c", "privateKey": "${secret:ID_KEY}""#);
+    let read = server(entry(&by_key).0);
+    assert_eq!(named(&read), [("ID_KEY", "servers.x.auth.privateKey")]);
+    assert_eq!(read.named_secrets[0].place, SecretPlace::Auth(AuthSecret::PrivateKey));
     let code = r#""mode": "authorizationCode",
         "client": {"clientId": "c", "clientSecret": "${secret:A}"},
         "tokens": {"accessToken": "${secret:B}", "refreshToken": "${secret:C}"}"#;

@@ -315,7 +315,7 @@ impl Simulation {
         }
         self.note(format!("mount {names:?}"));
         let is_strict = self.random.below(2) == 0;
-        let options = MountOptions { is_strict, timeout: DEADLINE };
+        let options = MountOptions { is_strict, timeout: DEADLINE, holder: None };
         let registry = self.registry.clone();
         self.under_way += 1;
         let mounting = async move { Done::Mounted(registry.mount(set, &options).await) };

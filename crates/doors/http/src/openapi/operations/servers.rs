@@ -5,6 +5,12 @@ use crate::shapes;
 
 const ROWS: &[&str] = &["tools"];
 const PAGES: &[&str] = &["after", "limit"];
+const HTML: Content = Content::Text(&["text/html"]);
+/// The parameters of the redirect of an authorization server.
+const REDIRECT: &[&str] = &["oidc_code", "oidc_state", "oidc_iss", "oidc_error"];
+/// The refusals of a sign-in, whose authorization server may be at fault.
+const SIGN_IN: &[u16] = &[400, 429];
+const PAGE: &[u16] = &[400, 409, 429, 500, 503, 504];
 
 pub(super) const OPERATIONS: &[Operation] = &[
     get("/api/status", "status_show", "Shows a summary of the servers")
@@ -43,10 +49,52 @@ pub(super) const OPERATIONS: &[Operation] = &[
     post(
         "/api/servers/{name}/reauthorize",
         "server_reauthorize",
-        "Asks a human to sign in to a server again",
+        "Signs out of a server, and starts a sign-in",
     )
     .gives(of::<shapes::VerbDone>())
-    .refuses(&[400]),
+    .refuses(SIGN_IN),
+    post("/api/servers/{name}/authorize", "server_authorize", "Starts a sign-in to a server")
+        .asks(&["device"])
+        .answers(
+            200,
+            Content::Either(of::<shapes::ServerSignInBegun>(), of::<shapes::DeviceSignInBegun>()),
+            &[],
+        )
+        .refuses(SIGN_IN),
+    get(
+        "/api/servers/{name}/authorize/{id}",
+        "server_device_sign_in_show",
+        "Shows the state of a sign-in at another device",
+    )
+    .gives(of::<shapes::DeviceSignIn>())
+    .refuses(SIGN_IN),
+    post("/api/servers/{name}/sign-out", "server_sign_out", "Signs out of a server")
+        .gives(of::<shapes::VerbDone>())
+        .refuses(SIGN_IN),
+    get(
+        "/oauth/callback",
+        "server_sign_in_finish",
+        "Finishes a sign-in with the answer of an authorization server",
+    )
+    .asks(REDIRECT)
+    .answers(200, HTML, &[])
+    .answers(303, Content::None, &["Location"])
+    .refuses(PAGE),
+    get(
+        "/oauth/callback/{server}",
+        "server_sign_in_finish_at",
+        "Finishes a sign-in to one server with the answer of an authorization server",
+    )
+    .asks(REDIRECT)
+    .answers(200, HTML, &[])
+    .answers(303, Content::None, &["Location"])
+    .refuses(PAGE),
+    get(
+        "/oauth/client-metadata.json",
+        "client_metadata_show",
+        "Shows the client id metadata document of narthex",
+    )
+    .gives(of::<shapes::ClientMetadata>()),
     post("/api/servers/{name}/test", "server_test", "Tests a server, stage by stage")
         .asks(&["mount_workspace"])
         .answers(200, Content::JsonOrEvents(of::<shapes::Probe>(), of::<shapes::ProbeEvent>()), &[])

@@ -201,6 +201,7 @@ impl Api {
             variables,
             audit: audit.clone(),
             login,
+            sign_ins: None,
             meters: Meters::default(),
             grants: Arc::default(),
             granting,

@@ -56,6 +56,59 @@ fn d27_the_host_of_an_address_is_shown() {
     assert_eq!(address("https://\u{435}${env:H}/x"), "\"https://\\u{435}${env:H}/x\"");
 }
 
+/// The text about the authentication of an entry, and the variables that are sent.
+fn signed_in(auth: &Value) -> (String, Vec<String>) {
+    let entry = json!({ "transport": "http", "url": "https://s.example/mcp", "auth": auth });
+    let text = json!({ "servers": { "x": entry } }).to_string();
+    let (file, workspace_root) = (Path::new("mcp.json"), Path::new(ROOT));
+    let context = LoadContext { file, workspace_root, env: Env::AsWritten };
+    let read = parse(text.as_bytes(), &context).unwrap();
+    let shown = shown(&read.entries[0], &FailedStarts::default());
+    let variables = shown["variables"].as_array().unwrap().iter();
+    let variables = variables.map(|name| name.as_str().unwrap().to_owned()).collect();
+    (shown["auth"].as_str().unwrap().to_owned(), variables)
+}
+
+/// D27: each receiver of a credential of a sign-in is shown, and no secret is.
+#[test]
+fn d27_the_receivers_of_credentials_are_shown() {
+    for (auth, wanted) in [
+        (
+            json!({ "mode": "clientCredentials", "clientId": "${env:ID}",
+                    "clientSecret": "${env:SECRET}" }),
+            "clientCredentials at the authorization server that the server names",
+        ),
+        (
+            json!({ "mode": "clientCredentials", "clientId": "${env:ID}",
+                    "privateKey": "${env:SECRET}", "tokenUrl": "https://id.example/t?key=hidden",
+                    "authorizationServer": "https://id.example", "audience": "aud",
+                    "scopes": ["a"], "resource": "https://r.example" }),
+            "clientCredentials at https://id.example/t?key=…, of https://id.example/, with a \
+             private key, with the scopes a, for the audience aud, for the resource \
+             https://r.example/",
+        ),
+        (
+            json!({ "mode": "authorizationCode", "authorizationServer": "https://as.example/x",
+                    "client": { "clientId": "${env:ID}", "clientSecret": "${env:SECRET}" },
+                    "redirectUri": "https://evil.example/cb", "resource": "omit",
+                    "registration": "preregistered", "pkce": "assume", "legacy": true }),
+            "authorizationCode at the authorization server https://as.example/x, as the client \
+             ${env:ID}, back to https://evil.example/cb, for any resource, registration \
+             preregistered, pkce assume, legacy",
+        ),
+        (
+            json!({ "mode": "authorizationCode", "scopes": ["${env:ID}"],
+                    "tokens": { "accessToken": "${env:SECRET}" } }),
+            "authorizationCode at the authorization server that the server names, with the scopes \
+             ${env:ID}, with tokens of this file",
+        ),
+    ] {
+        let (shown, variables) = signed_in(&auth);
+        assert_eq!(shown, wanted);
+        assert_eq!(variables, ["ID", "SECRET"], "{auth}");
+    }
+}
+
 /// D27: neither a word that begins as keys do nor another entry hides what a program runs.
 #[test]
 fn d27_no_entry_hides_a_word_of_another_one() {

@@ -1,0 +1,293 @@
+//! `narthex mcp authorize`: signs in to a server in a browser, and waits until the server is ready.
+
+use std::{
+    process::ExitCode,
+    time::{Duration, SystemTime},
+};
+
+use narthex_model::{ErrorKind, Timestamp, command::narthex};
+use serde_json::Value;
+use tokio::time::{Instant, sleep};
+use url::Url;
+
+use super::{Whose, browser, text, with_names};
+use crate::{
+    Context, Failure,
+    cli::AuthorizeArgs,
+    commands::waiting::waiting,
+    daemon_client::{DaemonClient, segment, server_path},
+    output::{self, counted, harmless},
+    stop::stop_signal,
+};
+
+/// The pause between two looks at the server, and at a sign-in on another device.
+const PAUSE: Duration = Duration::from_millis(300);
+const DEVICE_PAUSE: Duration = Duration::from_secs(2);
+/// The time that a server gets to become ready once there are tokens.
+const CONNECTING: Duration = Duration::from_secs(60);
+/// The time from the return of the browser to the answer with tokens.
+const EXCHANGING: Duration = Duration::from_secs(30);
+
+pub(super) async fn run(args: &AuthorizeArgs, context: &Context) -> Result<ExitCode, Failure> {
+    let name = &*args.name;
+    let client = DaemonClient::operator(&context.daemon)?;
+    let end = if args.is_device { "/authorize?device=true" } else { "/authorize" };
+    let asked = async {
+        let before = client.api_get(server_path(name, "")).await?;
+        Ok::<_, Failure>((before, client.api_post(server_path(name, end)).await?))
+    };
+    let asked = waiting(&format!("starting the sign-in to {name}"), context, asked).await;
+    let (before, begun) = match asked {
+        Ok(asked) => asked,
+        Err(failure) => return Err(with_names(name, Whose::Daemon, failure, &client).await),
+    };
+    if args.is_device {
+        return at_device(name, &begun, &client, context).await;
+    }
+    let page = Page { name, url: text(&begun, "url"), before: &before };
+    at_page(&page, args.has_no_browser, context).await
+}
+
+/// The page at which a person signs in to a server.
+#[derive(Debug)]
+pub(super) struct Page<'p> {
+    pub(super) name: &'p str,
+    pub(super) url: &'p str,
+    /// The row of the server from before the page was shown.
+    pub(super) before: &'p Value,
+}
+
+/// Shows the page, and waits for the end of the sign-in.
+pub(super) async fn at_page(
+    page: &Page<'_>,
+    has_no_browser: bool,
+    context: &Context,
+) -> Result<ExitCode, Failure> {
+    let Page { name, url, before } = *page;
+    let client = DaemonClient::operator(&context.daemon)?;
+    let url = Url::parse(url).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
+    let url = url.ok_or_else(|| {
+        let text = format!("the sign-in to `{}` has no address of the web", harmless(name));
+        Failure::new(ErrorKind::Invalid, text)
+    })?;
+    let is_open = !has_no_browser && browser::open(&url);
+    let told = match is_open {
+        true => format!("your browser opens the sign-in to {name}; if it does not, open"),
+        false => format!("sign in to {name} at"),
+    };
+    output::notice(&harmless(&format!("{told} {url}")));
+    let work = until_ready(name, &client, Looks::new(before, None));
+    let row = awaited(name, waiting(&format!("waiting for you at {name}"), context, work)).await?;
+    finish(name, &row, context)
+}
+
+async fn at_device(
+    name: &str,
+    begun: &Value,
+    client: &DaemonClient,
+    context: &Context,
+) -> Result<ExitCode, Failure> {
+    let (place, code) = (text(begun, "verificationUri"), text(begun, "userCode"));
+    let mut told = format!("open {place} on any device, and enter the code {code}");
+    if let Some(whole) = begun["verificationUriComplete"].as_str() {
+        told.push_str(&format!("; or open {whole}"));
+    }
+    output::notice(&harmless(&told));
+    let id = text(begun, "id");
+    let work = async {
+        until_agreed(name, id, client).await?;
+        until_ready(name, client, Looks::new(&Value::Null, Some(Instant::now()))).await
+    };
+    let row = awaited(name, waiting(&format!("waiting for you at {name}"), context, work)).await?;
+    finish(name, &row, context)
+}
+
+/// Does the work, unless a signal comes first: the sign-in stays open then.
+async fn awaited<T>(
+    name: &str,
+    work: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    let stopped = stop_signal()?;
+    tokio::select! {
+        done = work => done,
+        () = stopped => {
+            let list = narthex("mcp list", &[]);
+            let text = format!(
+                "stopped waiting; the sign-in to `{}` stays open for 10 minutes, and `{list}` shows \
+                 when it is done",
+                harmless(name)
+            );
+            Err(Failure::interrupted(text))
+        }
+    }
+}
+
+/// Waits until a person has agreed at another device.
+async fn until_agreed(name: &str, id: &str, client: &DaemonClient) -> Result<(), Failure> {
+    let path = server_path(name, &format!("/authorize/{}", segment(id)));
+    loop {
+        let state = client.api_get(path.clone()).await?;
+        let why = match text(&state, "state") {
+            "done" => return Ok(()),
+            "pending" => {
+                sleep(DEVICE_PAUSE).await;
+                continue;
+            }
+            "denied" => "the sign-in was denied at the other device".to_owned(),
+            "expired" => "no one has entered the code in time".to_owned(),
+            _ => state["failure"].as_str().unwrap_or("the sign-in failed").to_owned(),
+        };
+        let again = narthex("mcp authorize {} --device", &[&name]);
+        let text = format!("{}; try again with `{again}`", why.trim_end_matches('.'));
+        return Err(Failure::new(ErrorKind::Conflict, text));
+    }
+}
+
+/// Waits until the server is ready with tokens of this sign-in.
+async fn until_ready(
+    name: &str,
+    client: &DaemonClient,
+    mut looks: Looks,
+) -> Result<Value, Failure> {
+    loop {
+        let row = client.api_get(server_path(name, "")).await?;
+        match looks.at(&row, Instant::now()) {
+            Look::Ready => return Ok(row),
+            Look::Wait => {}
+            Look::Failed(why) => return Err(failed(name, &why)),
+        }
+        sleep(PAUSE).await;
+    }
+}
+
+fn failed(name: &str, why: &str) -> Failure {
+    let again = narthex("mcp authorize {}", &[&name]);
+    let text = format!("{}; try again with `{again}`", why.trim_end_matches('.'));
+    Failure::new(ErrorKind::Unavailable, text)
+}
+
+/// The state of a sign-in, as the row of its server shows it.
+#[derive(Debug, PartialEq, Eq)]
+enum Look {
+    Ready,
+    Wait,
+    Failed(String),
+}
+
+/// Observations of one sign-in so far.
+#[derive(Debug)]
+struct Looks {
+    /// The last success before this sign-in.
+    before: Option<String>,
+    /// The time since which there are tokens.
+    agreed: Option<Instant>,
+    /// The time since which no address is open and there are no tokens.
+    closed: Option<Instant>,
+}
+
+impl Looks {
+    /// `before` is the row from before the sign-in, and `agreed` the time of the consent, if it is
+    /// known already.
+    fn new(before: &Value, agreed: Option<Instant>) -> Self {
+        Self { before: succeeded(before), agreed, closed: None }
+    }
+
+    fn at(&mut self, row: &Value, now: Instant) -> Look {
+        let has_tokens = succeeded(row).is_some_and(|at| self.before.as_ref() != Some(&at));
+        if has_tokens {
+            self.agreed.get_or_insert(now);
+        }
+        if let Some(since) = self.agreed {
+            return match text(row, "state") {
+                "ready" => Look::Ready,
+                "error" | "disabled" => Look::Failed(reason(row)),
+                _ if now.duration_since(since) > CONNECTING => Look::Failed(reason(row)),
+                _ => Look::Wait,
+            };
+        }
+        if row["authUrl"].is_string() {
+            self.closed = None;
+            return Look::Wait;
+        }
+        // The browser has come back, or the sign-in has ended.
+        let since = *self.closed.get_or_insert(now);
+        match now.duration_since(since) > EXCHANGING {
+            true => Look::Failed(
+                "the sign-in was not finished; its last page in the browser says why".to_owned(),
+            ),
+            false => Look::Wait,
+        }
+    }
+}
+
+/// The time of the last request for tokens that succeeded.
+fn succeeded(row: &Value) -> Option<String> {
+    row["signIn"]["succeededAt"].as_str().map(str::to_owned)
+}
+
+fn reason(row: &Value) -> String {
+    match row["error"]["message"].as_str() {
+        Some(message) => message.to_owned(),
+        None => format!("you have signed in, but the server is {}", text(row, "state")),
+    }
+}
+
+fn finish(name: &str, row: &Value, context: &Context) -> Result<ExitCode, Failure> {
+    let tools = counted(row["tools"].as_u64().unwrap_or_default(), "tool");
+    let end = row["signIn"]["expiresAt"].as_str().and_then(Timestamp::read);
+    let end = match end {
+        Some(end) if row["signIn"]["canRenew"] != true && end > SystemTime::now() => {
+            format!("; its token ends at {} and cannot be renewed", Timestamp::new(end))
+        }
+        _ => String::new(),
+    };
+    output::told(row, &format!("{name} is ready: {tools}{end}"), context.format)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn row(state: &str, url: Option<&str>, succeeded: Option<&str>) -> Value {
+        let sign_in = json!({ "succeededAt": succeeded });
+        json!({ "state": state, "authUrl": url, "signIn": sign_in, "tools": 3 })
+    }
+
+    /// A server that was ready before its sign-in is not taken for one that has signed in.
+    #[test]
+    fn oauth_c16_a_sign_in_is_done_with_new_tokens_alone() {
+        let (old, new) = (Some("2026-11-27T10:00:00.000Z"), Some("2026-11-27T11:00:00.000Z"));
+        let open = Some("https://as.example.com/authorize");
+        let now = Instant::now();
+        let mut looks = Looks::new(&row("ready", open, old), None);
+        assert_eq!(looks.at(&row("ready", open, old), now), Look::Wait);
+        assert_eq!(looks.at(&row("authenticating", None, new), now), Look::Wait);
+        assert_eq!(looks.at(&row("connecting", None, new), now), Look::Wait);
+        assert_eq!(looks.at(&row("ready", None, new), now), Look::Ready);
+        let late = now + CONNECTING + PAUSE;
+        assert!(matches!(looks.at(&row("authenticating", None, new), late), Look::Failed(_)));
+        assert!(matches!(looks.at(&row("error", None, new), now), Look::Failed(_)));
+    }
+
+    /// A sign-in that is over without tokens ends the wait, after the time of an exchange.
+    #[test]
+    fn oauth_c16_a_sign_in_that_ended_without_tokens_fails() {
+        let now = Instant::now();
+        let mut looks = Looks::new(&row("authenticating", Some("https://a.example"), None), None);
+        let closed = row("authenticating", None, None);
+        assert_eq!(looks.at(&closed, now), Look::Wait);
+        assert_eq!(looks.at(&closed, now + EXCHANGING), Look::Wait);
+        let Look::Failed(why) = looks.at(&closed, now + EXCHANGING + PAUSE) else {
+            panic!("it still waits")
+        };
+        assert!(failed("linear", &why).message.ends_with("`narthex mcp authorize linear`"));
+        // An address that is open again is another attempt.
+        let mut looks = Looks::new(&closed, None);
+        assert_eq!(looks.at(&closed, now), Look::Wait);
+        let open = row("authenticating", Some("https://a.example"), None);
+        assert_eq!(looks.at(&open, now + EXCHANGING * 2), Look::Wait);
+        assert_eq!(looks.at(&closed, now + EXCHANGING * 3), Look::Wait);
+    }
+}

@@ -1,0 +1,371 @@
+//! Sign-ins to servers, as operators begin, finish and end them.
+//!
+//! The crate `oauth-client` speaks to authorization servers and stores grants. This module finds
+//! the server of a name, records each action in the audit, and has the registry connect again.
+
+mod error;
+mod recorder;
+
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use narthex_audit::{AuditEvent, kind};
+use narthex_login::PublicOrigin;
+use narthex_model::{Alias, OAuth, ServerAuth, ServerState, Target, with_causes};
+use narthex_oauth_client::{
+    BeginAs, Begun, DeviceBegun, DeviceState, Finished, GrantStatus, SignInTarget, SignIns,
+    SignedOut, store::GrantKey,
+};
+use narthex_registry::{ServerResult, ServerRow, VerbError};
+use serde_json::Value;
+use tokio::{
+    sync::broadcast::{Receiver, error::RecvError},
+    time::interval,
+};
+use url::{Host, Url};
+
+use self::recorder::Failures;
+pub use self::{error::ServerSignInError, recorder::SignInCounts};
+use crate::{By, Control, ControlError, control::Shared};
+
+/// The pause between two looks at the failures of renewals.
+const LOOK: Duration = Duration::from_secs(5);
+/// The path of narthex's client id metadata document.
+pub const CLIENT_METADATA: &str = "/oauth/client-metadata.json";
+/// The name that people see when they consent.
+pub const CLIENT_NAME: &str = "narthex";
+
+/// The sign-ins of a process, and the counts of their requests.
+#[derive(Debug, Clone)]
+pub struct ServerSignIns {
+    /// The sign-ins, which the registry uses as well.
+    pub sign_ins: SignIns,
+    /// The counts, which are hooks of the sign-ins.
+    pub counts: Arc<SignInCounts>,
+}
+
+impl Control {
+    /// The sign-ins to servers; `None` if this process stores no grants.
+    #[must_use]
+    pub fn sign_ins(&self) -> Option<&SignIns> {
+        self.shared.sign_ins.as_ref().map(|all| &all.sign_ins)
+    }
+
+    /// The grant of a server of the live configuration, and its open attempt. Reads memory only.
+    #[must_use]
+    pub fn sign_in_status(&self, alias: &Alias) -> Option<GrantStatus> {
+        self.sign_ins()?.status(&self.live_key(alias))
+    }
+
+    /// Starts a sign-in to a server, or gives the open one. With a `session`, only the browser of
+    /// that login session can finish it.
+    ///
+    /// # Errors
+    /// When there is no such server, no person signs in to it, or its authorization server cannot
+    /// be used.
+    pub async fn authorize(
+        &self,
+        name: &str,
+        session: Option<String>,
+        by: &By,
+    ) -> Result<Begun, ControlError> {
+        self.begin_sign_in(name, session, BeginAs::Reuse, by).await
+    }
+
+    async fn begin_sign_in(
+        &self,
+        name: &str,
+        session: Option<String>,
+        how: BeginAs,
+        by: &By,
+    ) -> Result<Begun, ControlError> {
+        let target = self.sign_in_target(name, session)?;
+        let event = self.server_event(kind::SERVER_SIGN_IN_BEGUN, name, by.clone());
+        let begin = async move |this: Self| {
+            let noted = this.note(event).await?;
+            let begun = this.needed_sign_ins()?.begin(&target, how).await;
+            let begun = begun.map_err(ServerSignInError::Failed)?;
+            noted.done().await;
+            Ok(begun)
+        };
+        self.to_the_end(begin).await
+    }
+
+    /// Starts a sign-in to a server at another device, which shows a code.
+    ///
+    /// # Errors
+    /// As for [`Control::authorize`], and when the authorization server knows no devices.
+    pub async fn authorize_device(&self, name: &str, by: &By) -> Result<DeviceBegun, ControlError> {
+        let target = self.sign_in_target(name, None)?;
+        let event = self.server_event(kind::SERVER_SIGN_IN_BEGUN, name, by.clone());
+        let event = event.with("device", true);
+        let begin = async move |this: Self| {
+            let noted = this.note(event).await?;
+            let begun = this.needed_sign_ins()?.begin_device(&target).await;
+            let begun = begun.map_err(ServerSignInError::Failed)?;
+            noted.done().await;
+            Ok(begun)
+        };
+        self.to_the_end(begin).await
+    }
+
+    /// The state of a sign-in at another device.
+    ///
+    /// # Errors
+    /// When there is no such server, or no person signs in to it.
+    pub fn device_sign_in(&self, name: &str, id: &str) -> Result<DeviceState, ControlError> {
+        self.sign_in_target(name, None)?;
+        Ok(self.needed_sign_ins()?.device_state(id))
+    }
+
+    /// Finishes a sign-in with the query of the redirect. `server` is the name in its path, and
+    /// `session` the login session of the browser.
+    ///
+    /// # Errors
+    /// When the answer is not one to an open attempt, is for another browser, or the authorization
+    /// server gives no tokens.
+    pub async fn finish_sign_in(
+        &self,
+        query: String,
+        server: Option<String>,
+        session: Option<String>,
+    ) -> Result<Finished, ControlError> {
+        let finish = async move |this: Self| {
+            let finished = this.needed_sign_ins()?.finish(&query, session.as_deref()).await;
+            match finished {
+                Ok(finished) => {
+                    let alias = finished.alias.clone();
+                    let event = this.server_event(kind::SERVER_SIGNED_IN, &alias, By::system());
+                    this.happened(event.with("issuer", finished.facts.issuer.clone()));
+                    Ok(finished)
+                }
+                Err(error) => {
+                    let reason = error.kind().as_str();
+                    let error = ServerSignInError::Failed(error);
+                    // An answer that belongs to no attempt is counted by the door.
+                    let has_failed = !error.is_unproved() && error.goes_on_at().is_none();
+                    let name = server.filter(|_| has_failed);
+                    if let Some(name) = name {
+                        let kind = kind::SERVER_SIGN_IN_FAILED;
+                        let mut event = this.server_event(kind, &name, By::system());
+                        event.outcome = "failed".into();
+                        this.happened(event.with("reason", reason));
+                    }
+                    Err(error.into())
+                }
+            }
+        };
+        self.to_the_end(finish).await
+    }
+
+    /// Ends the sign-in to a server: revokes its tokens at the authorization server where that is
+    /// possible, and deletes them. Does nothing for a server without tokens.
+    ///
+    /// # Errors
+    /// When there is neither such a server nor tokens of one, or the store fails.
+    pub async fn sign_out_of(&self, name: &str, by: &By) -> Result<SignedOut, ControlError> {
+        let alias = match self.shared.registry.get(name) {
+            Some(row) => row.alias.clone(),
+            // Tokens may outlive the entry of their server.
+            None => Alias::new(name).ok().filter(|alias| self.sign_in_status(alias).is_some()),
+        };
+        let alias = alias.ok_or_else(|| VerbError::Unknown(name.to_owned()))?;
+        let event = self.server_event(kind::SERVER_SIGNED_OUT, name, by.clone());
+        let sign_out = async move |this: Self| {
+            let sign_ins = this.needed_sign_ins()?;
+            let noted = this.note(event).await?;
+            let out = sign_ins.sign_out(&this.live_key(&alias)).await;
+            let out = out.map_err(ServerSignInError::Failed)?;
+            noted.done().await;
+            Ok(out)
+        };
+        self.to_the_end(sign_out).await
+    }
+
+    /// Asks a server's user to sign in again (E59): signs out, and starts a sign-in. `None` if there
+    /// is no such server (E58). A server without sign-in, or one that is disabled, does not change.
+    ///
+    /// # Errors
+    /// When the registry is closed, or the sign-in cannot be started.
+    pub async fn reauthorize(
+        &self,
+        name: &str,
+        session: Option<String>,
+        by: &By,
+    ) -> Result<Option<ServerResult>, ControlError> {
+        let row = self.shared.registry.get(name);
+        let signs_in = row.is_some_and(|row| self.has_sign_in(&row));
+        if !signs_in || self.sign_ins().is_none() {
+            return Ok(self.shared.registry.reauthorize(name).await?);
+        }
+        self.sign_out_of(name, by).await?;
+        let begun = self.begin_sign_in(name, session, BeginAs::Anew, by).await?;
+        let (id, auth_url) = (name.to_owned(), begun.url.to_string());
+        Ok(Some(ServerResult::Authenticating { id, auth_url }))
+    }
+
+    /// Notes that the grant of a server was stored or removed, by this daemon or another one. A
+    /// server that waits for a sign-in, or has failed, connects again; others learn of it with
+    /// their next request.
+    pub fn grant_was_stored(&self, key: &GrantKey) {
+        let row = self.shared.registry.get(&key.server);
+        let waits = |row: Arc<ServerRow>| {
+            matches!(row.state, ServerState::Authenticating | ServerState::Error)
+        };
+        if row.is_some_and(waits) {
+            apply(&self.shared, key);
+        }
+    }
+
+    /// Narthex's description of itself for authorization servers. `None` without a public https
+    /// address, as these could not read it.
+    #[must_use]
+    pub fn client_document(&self) -> Option<Value> {
+        let base = public_base(self.sign_in_origin()?)?;
+        let document = self.sign_ins()?.client_document()?;
+        // A document elsewhere is not this one.
+        let is_own = base.join(CLIENT_METADATA).is_ok_and(|own| own == document.id);
+        is_own.then(|| document.to_json())
+    }
+
+    /// True if a person signs in to the server of this row: its entry says so, or it has asked.
+    fn has_sign_in(&self, row: &ServerRow) -> bool {
+        if row.state == ServerState::Disabled {
+            return false;
+        }
+        let Some(Target::Http(target)) = row.definition.as_ref().map(|one| &one.target) else {
+            return false;
+        };
+        match &target.auth {
+            ServerAuth::Unstated => {
+                let status = row.alias.as_ref().and_then(|alias| self.sign_in_status(alias));
+                status.is_some() || row.state == ServerState::Authenticating
+            }
+            ServerAuth::OAuth(oauth) => matches!(**oauth, OAuth::AuthorizationCode(_)),
+            ServerAuth::None | ServerAuth::ApiKey(_) => false,
+        }
+    }
+
+    /// The server of this name, to which a person can sign in.
+    fn sign_in_target(
+        &self,
+        name: &str,
+        session: Option<String>,
+    ) -> Result<SignInTarget, ControlError> {
+        let row = self.shared.registry.get(name);
+        let row = row.ok_or_else(|| VerbError::Unknown(name.to_owned()))?;
+        let faulty = || VerbError::Faulty(name.to_owned());
+        let alias = row.alias.clone().ok_or_else(faulty)?;
+        let definition = row.definition.clone().ok_or_else(faulty)?;
+        if row.state == ServerState::Disabled {
+            return Err(ServerSignInError::Disabled(name.to_owned()).into());
+        }
+        let none = |mode| ServerSignInError::NoSignIn { name: name.to_owned(), mode };
+        let target = match &definition.target {
+            Target::Http(target) => target,
+            Target::Stdio(_) => return Err(none("none").into()),
+        };
+        let is_ours = match &target.auth {
+            ServerAuth::Unstated => true,
+            ServerAuth::OAuth(oauth) => matches!(**oauth, OAuth::AuthorizationCode(_)),
+            ServerAuth::None | ServerAuth::ApiKey(_) => false,
+        };
+        if !is_ours {
+            return Err(none(target.auth.mode()).into());
+        }
+        self.needed_sign_ins()?;
+        Ok(SignInTarget {
+            key: self.live_key(&alias),
+            alias: alias.to_string(),
+            // An address that is no URL is a fault of the entry.
+            url: Url::parse(&target.url).map_err(|_invalid| faulty())?,
+            auth: target.auth.clone(),
+            session,
+        })
+    }
+
+    fn live_key(&self, alias: &Alias) -> GrantKey {
+        let workspace = self.shared.workspace.to_string();
+        GrantKey { workspace, server: alias.to_string(), user: None }
+    }
+
+    fn needed_sign_ins(&self) -> Result<&SignIns, ControlError> {
+        self.sign_ins().ok_or_else(|| ServerSignInError::NoSignIns.into())
+    }
+
+    /// Records an event that no check could have prevented.
+    fn happened(&self, event: AuditEvent<'static>) {
+        if let Err(full) = self.shared.audit.note(event) {
+            tracing::warn!("an event of a sign-in could not be recorded in the audit: {full}");
+        }
+    }
+}
+
+/// The address at which browsers of other machines reach the daemon too. `None` if the origin is
+/// one of this machine.
+#[must_use]
+pub fn public_base(origin: &PublicOrigin) -> Option<Url> {
+    let url = Url::parse(origin.as_str()).ok()?;
+    let is_local = match url.host()? {
+        Host::Domain(name) => name == "localhost" || name.ends_with(".localhost"),
+        Host::Ipv4(ip) => ip.is_loopback(),
+        Host::Ipv6(ip) => ip.is_loopback(),
+    };
+    (!is_local).then_some(url)
+}
+
+/// Has the registry connect the servers whose grants change, and records failures of renewals,
+/// until the daemon stops. `changes` was subscribed before the first server connected.
+pub(crate) async fn follow(
+    shared: Arc<Shared>,
+    all: ServerSignIns,
+    mut changes: Receiver<GrantKey>,
+) {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let mut failures = Failures::new(since.as_secs());
+    let mut looks = interval(LOOK);
+    loop {
+        let change = tokio::select! {
+            biased;
+            () = shared.closing.cancelled() => return,
+            change = changes.recv() => change,
+            _ = looks.tick() => {
+                for (key, status) in all.sign_ins.statuses() {
+                    failures.see(&key, &status.facts, &all.counts, &shared.audit);
+                }
+                continue;
+            }
+        };
+        match change {
+            Ok(key) => apply(&shared, &key),
+            // Some changes were missed: all grants may have changed.
+            Err(RecvError::Lagged(_)) => {
+                all.sign_ins.statuses().iter().for_each(|(key, _)| apply(&shared, key));
+            }
+            Err(RecvError::Closed) => return,
+        }
+    }
+}
+
+fn apply(shared: &Shared, key: &GrantKey) {
+    if key.user.is_some() || key.workspace != shared.workspace.as_str() {
+        return;
+    }
+    let Ok(alias) = Alias::new(&key.server) else { return };
+    shared.registry.credential_changed(&alias);
+}
+
+/// Signs out of a server that is removed. A failure leaves only tokens that no entry uses.
+pub(crate) async fn forget(control: &Control, name: &str) {
+    let Ok(alias) = Alias::new(name) else { return };
+    let Some(sign_ins) = control.sign_ins() else { return };
+    if let Err(error) = sign_ins.sign_out(&control.live_key(&alias)).await {
+        tracing::warn!(
+            server.name = name,
+            "the tokens of a removed server could not be deleted: {}",
+            with_causes(&error)
+        );
+    }
+}

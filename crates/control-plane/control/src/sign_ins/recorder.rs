@@ -1,0 +1,105 @@
+//! Counts and records requests for tokens, which no operator makes.
+
+use std::{
+    collections::HashMap,
+    sync::atomic::{AtomicU64, Ordering},
+};
+
+use narthex_audit::{Actor, Audit, AuditEvent, kind};
+use narthex_model::WorkspaceId;
+use narthex_oauth_client::{
+    SignInHooks,
+    store::{GrantFacts, GrantKey},
+};
+
+/// Numbers of requests for tokens, since the start.
+#[derive(Debug, Default)]
+pub struct SignInCounts {
+    succeeded: AtomicU64,
+    failed: AtomicU64,
+}
+
+impl SignInCounts {
+    /// The numbers, each with the name of its result.
+    #[must_use]
+    pub fn by_result(&self) -> [(&'static str, u64); 2] {
+        let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        [("succeeded", read(&self.succeeded)), ("failed", read(&self.failed))]
+    }
+}
+
+impl SignInHooks for SignInCounts {
+    fn on_tokens_changed(&self, _key: &GrantKey, facts: Option<&GrantFacts>) {
+        // Tokens that were dropped are recorded by the action that dropped them.
+        if facts.is_some() {
+            self.succeeded.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The failures that were recorded, by the time of the last one of each grant.
+#[derive(Debug)]
+pub(super) struct Failures {
+    /// The start, in seconds since 1970: earlier failures are those of another process.
+    since: u64,
+    last: HashMap<GrantKey, u64>,
+}
+
+impl Failures {
+    pub(super) fn new(since: u64) -> Self {
+        Self { since, last: HashMap::new() }
+    }
+
+    /// Counts and records the failure of a grant, if it is a new one.
+    pub(super) fn see(
+        &mut self,
+        key: &GrantKey,
+        facts: &GrantFacts,
+        counts: &SignInCounts,
+        audit: &Audit,
+    ) {
+        let (Some(at), Some(failure)) = (facts.failed_at, &facts.failure) else { return };
+        if at < self.since || self.last.insert(key.clone(), at) == Some(at) {
+            return;
+        }
+        counts.failed.fetch_add(1, Ordering::Relaxed);
+        let mut event = AuditEvent::new(kind::SERVER_RENEWAL_FAILED, Actor::system());
+        event.outcome = "failed".into();
+        if let Ok(workspace) = WorkspaceId::new(&key.workspace) {
+            event = event.in_workspace(&workspace);
+        }
+        let event = event.on("server", key.server.clone()).with("reason", failure.clone());
+        let event = event.with("issuer", facts.issuer.clone());
+        if let Err(full) = audit.note(event) {
+            tracing::warn!("a failed renewal could not be recorded in the audit: {full}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each failure counts once, earlier ones not at all, and a sign-out is neither success nor
+    /// failure.
+    #[test]
+    fn oauth_c25_renewals_are_counted_by_their_result() {
+        let (counts, audit, mut failures) =
+            (SignInCounts::default(), Audit::disabled(), Failures::new(10));
+        let key = GrantKey { workspace: "default".into(), server: "linear".into(), user: None };
+        counts.on_tokens_changed(&key, Some(&GrantFacts::default()));
+        counts.on_tokens_changed(&key, None);
+        for at in [Some(9), None, Some(11), Some(11), Some(12)] {
+            let failure = Some("no answer".to_owned());
+            let facts = GrantFacts { failed_at: at, failure, ..GrantFacts::default() };
+            failures.see(&key, &facts, &counts, &audit);
+        }
+        failures.see(
+            &key,
+            &GrantFacts { failed_at: Some(13), ..GrantFacts::default() },
+            &counts,
+            &audit,
+        );
+        assert_eq!(counts.by_result(), [("succeeded", 1), ("failed", 2)]);
+    }
+}
