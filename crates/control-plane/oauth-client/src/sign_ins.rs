@@ -6,6 +6,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use narthex_model::{OAuth, ServerAuth, SharedGrant};
 use narthex_oauth::client::{ClientDocument, redirect_uri};
 use narthex_upstream::{CredentialQuery, CredentialSource, Credentials, changes};
 use tokio::sync::broadcast;
@@ -135,8 +136,8 @@ impl SignIns {
         Err(SignInError::Busy { server: server.alias.clone() })
     }
 
-    /// Finishes a sign-in with the browser's answer. `query` is the query of the redirect, `browser`
-    /// the hash of the login session of the browser that brings it.
+    /// Finishes a sign-in with the browser's answer. `query` is the query of the redirect, and
+    /// `browser` the hash of the login session of the browser that brings the answer.
     ///
     /// The work goes on if the caller stops waiting, as a code counts once.
     ///
@@ -269,7 +270,10 @@ impl SignIns {
     /// server that this process does not know, and does not wait.
     pub fn changed_elsewhere(&self, key: &GrantKey) {
         let known = self.known().get(key).cloned();
-        if let Some(known) = known {
+        let is_read = |known: &Arc<ServerCredential>| {
+            known.holding.with_state(|state| state.read_at.is_some())
+        };
+        if let Some(known) = known.filter(is_read) {
             drop(job::start(&known.holding, Job::Load));
         }
     }
@@ -315,10 +319,18 @@ impl CredentialSource for SignIns {
         if !changes(&target.auth) {
             return None;
         }
-        let key = GrantKey {
-            workspace: holder.map_or_else(|| self.workspace.to_string(), |h| h.workspace.clone()),
-            server: alias.as_str().to_owned(),
-            user: holder.map(|holder| holder.user.clone()),
+        let key = match shared_grant(&target.auth) {
+            Some(grant) => GrantKey {
+                workspace: grant.workspace.to_string(),
+                server: grant.server.clone(),
+                user: None,
+            },
+            None => GrantKey {
+                workspace: holder
+                    .map_or_else(|| self.workspace.to_string(), |holder| holder.workspace.clone()),
+                server: alias.as_str().to_owned(),
+                user: holder.map(|holder| holder.user.clone()),
+            },
         };
         let server = SignInTarget {
             key,
@@ -328,6 +340,15 @@ impl CredentialSource for SignIns {
             session: None,
         };
         Some(self.hold(&server))
+    }
+}
+
+/// The grant that all runs of a workspace share, if the entry names one.
+fn shared_grant(auth: &ServerAuth) -> Option<&SharedGrant> {
+    let ServerAuth::OAuth(oauth) = auth else { return None };
+    match &**oauth {
+        OAuth::ClientCredentials(auth) => auth.grant.as_ref(),
+        OAuth::AuthorizationCode(_) => None,
     }
 }
 

@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn c23_one_of_several_writers_with_one_generation_wins() {
+    fn oauth_c23_one_of_several_writers_with_one_generation_wins() {
         let mut tables = Tables::default();
         let first = put(&mut tables, "one");
         let second = tables.renew_grant(&key("a"), renewed(first.generation, "two")).unwrap();
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn c23_a_lease_is_for_one_owner_until_it_ends() {
+    fn oauth_c23_a_lease_is_for_one_owner_until_it_ends() {
         let mut tables = Tables::default();
         let lease =
             |tables: &mut Tables, owner: &str, now| tables.lease(&key("a"), owner.into(), 10, now);
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn c13_of_two_registrations_at_once_the_first_wins() {
+    fn oauth_c13_of_two_registrations_at_once_the_first_wins() {
         let mut tables = Tables::default();
         let mut put = |value: &str, replaces: Option<&str>| {
             let replaces = replaces.map(Secret::new);
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn c16_an_attempt_is_taken_once_and_in_time() {
+    fn oauth_c16_an_attempt_is_taken_once_and_in_time() {
         let mut tables = Tables::default();
         for (hash, expires_at) in [("a", 10), ("b", 20)] {
             let attempt = AttemptRow { key: key("a"), value: Secret::new("v"), expires_at };

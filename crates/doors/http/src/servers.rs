@@ -190,6 +190,7 @@ impl Asked<'_> {
             Target::AuditSettings => self.audit_settings(body).await,
             // The door answers these routes itself.
             Target::SignIn(_)
+            | Target::Program(_)
             | Target::Health
             | Target::Ready
             | Target::Aggregated

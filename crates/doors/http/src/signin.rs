@@ -4,6 +4,8 @@
 //! its own (D4), named in the table of routes. A request that changes data must come from our own
 //! page (`Origin`). If it needs a session, it must also repeat a value that only our page can read.
 
+mod authorize;
+mod choices;
 mod cookie;
 mod decision;
 mod page;
@@ -55,6 +57,13 @@ pub(crate) enum SignInTarget {
     OidcBegin,
     OidcCallback,
     SignOut,
+    /// The removal of a client that the human let in.
+    ClientRemove,
+    /// The request of a program that asks for tokens.
+    Authorize,
+    /// The page on which a human answers that program.
+    Consent,
+    ConsentAnswer,
     /// The page on which a human decides a run's grant request.
     Decision,
     Decide,
@@ -81,6 +90,10 @@ impl SignInTarget {
             | Self::LinkMake
             | Self::OidcBegin
             | Self::SignOut
+            | Self::ClientRemove
+            | Self::Authorize
+            | Self::Consent
+            | Self::ConsentAnswer
             | Self::Decision
             | Self::Decide
             | Self::ServerCallback
@@ -143,6 +156,10 @@ impl Visitor<'_> {
             SignInTarget::OidcBegin => self.begin_oidc().await,
             SignInTarget::OidcCallback => self.finish_oidc().await,
             SignInTarget::SignOut => self.sign_out(body).await,
+            SignInTarget::ClientRemove => self.remove_client(body).await,
+            SignInTarget::Authorize => self.authorize().await,
+            SignInTarget::Consent => self.consent().await,
+            SignInTarget::ConsentAnswer => self.answer_consent(body).await,
             SignInTarget::Decision => self.decision().await,
             SignInTarget::Decide => self.decide(body).await,
             SignInTarget::Script
@@ -214,6 +231,7 @@ impl Visitor<'_> {
         Ok(page::account(&page::Shown {
             signed_in: &signed_in,
             passkeys,
+            clients: self.clients_of(&signed_in),
             csrf,
             has_passkeys: self.control.has_passkeys(),
             adds_passkeys: self.control.adds_passkeys(&signed_in).await?,

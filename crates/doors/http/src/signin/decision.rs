@@ -1,19 +1,19 @@
 //! The page on which a human decides a run's grant request (D15). The page does no more than the
 //! API, and admits only humans whom the API admits.
 
-use std::time::Duration;
-
 use http::StatusCode;
 use narthex_control::{ConsentError, GrantRequestRow, GrantRequestStatus, decision_path};
-use narthex_definitions::harmless;
 use narthex_model::{
     ErrorKind, GrantDuration, GrantRequestId, PrincipalId, Timestamp, WorkspaceId,
 };
 use serde_json::{Value, json};
 
 use super::{
-    Answered, Kept, Visitor, nothing,
-    page::{escaped, html, put},
+    Answered, Kept, Visitor,
+    authorize::onward_to_consent,
+    cookie::ONWARD,
+    nothing,
+    page::{escaped, html, put, safe},
     redirect,
 };
 use crate::{
@@ -25,11 +25,6 @@ use crate::{
     routes::ADMIN,
     shapes::{Decision, DecisionForm},
 };
-
-/// The time for which a browser remembers the page that it asked for before the sign-in.
-const ONWARD: Duration = Duration::from_mins(15);
-/// Maximum number of characters of an agent's text that the page shows.
-const SHOWN_MAX: usize = 4_000;
 
 /// A run's grant request, as a signed-in human sees it.
 struct Shown<'a> {
@@ -130,6 +125,9 @@ impl Visitor<'_> {
     /// The page that a browser gets after the sign-in: the page that it asked for before.
     pub(super) fn onward(&self) -> String {
         let kept = self.jar().find(&self.parts.headers, Kept::Onward);
+        if let Some(consent) = kept.and_then(onward_to_consent) {
+            return consent;
+        }
         let place = kept.and_then(|kept| {
             let (workspace, id) = kept.split_once('/')?;
             Some(decision_path(
@@ -294,10 +292,4 @@ fn form(main: &mut String, shown: &Shown<'_>) {
          value=\"approve\">Approve</button>\n<button name=\"decision\" \
          value=\"deny\">Deny</button>\n</form>\n",
     );
-}
-
-/// Escapes text that others wrote: hidden characters, changes of the text's direction, and markup
-/// have no effect.
-fn safe(text: &str) -> String {
-    escaped(&harmless(text, SHOWN_MAX))
 }
