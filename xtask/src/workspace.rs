@@ -43,7 +43,7 @@ pub(crate) fn cargo(args: &[&str]) -> Command {
             command.env_remove(name);
         }
     }
-    // What the first command finds holds for all: cargo compiles anew what was built the other way.
+    // The first command decides for all: cargo compiles a crate anew that was built the other way.
     static IS_WHOLE: OnceLock<bool> = OnceLock::new();
     let is_whole = || {
         std::env::var_os(INCREMENTAL).is_none() && !has_parts(&target().join("debug/incremental"))
@@ -58,7 +58,8 @@ pub(crate) fn cargo(args: &[&str]) -> Command {
 /// A first build takes half as long again for it.
 const INCREMENTAL: &str = "CARGO_INCREMENTAL";
 
-/// True if someone who works on the product has built it in parts. This program was, too.
+/// True if someone who works on the product has built it in parts. Those of this program do not
+/// count: it is built before it can decide.
 fn has_parts(folder: &Path) -> bool {
     let mut entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     entries.any(|entry| entry.file_name().to_string_lossy().starts_with("narthex"))
