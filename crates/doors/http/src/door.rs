@@ -213,11 +213,7 @@ impl Door {
         let found = routes::find(parts.uri.path());
         let open = found.map(|place| place.first()).filter(|route| route.access == Access::Open);
         if let Some(route) = open {
-            return match route.target {
-                // Boxed: this rare path must not enlarge the future of every call.
-                Target::Ready => Box::pin(self.readiness(&parts)).await,
-                _ => health(&parts.method, Ok(())),
-            };
+            return self.answer_anyone(route.target, &parts).await;
         }
         if let Some(place) = found.filter(|place| matches!(place.first().access, Access::Own(_))) {
             // Boxed: this rare path must not enlarge the future of every call.
@@ -258,10 +254,10 @@ impl Door {
             (Access::Client, Caller::Principal(principal)) => {
                 return self.no_run(&principal, parts.uri.path());
             }
+            (_, Caller::Principal(_)) if place.route(&parts.method).is_none() => {
+                return wrong_method(&place.allowed());
+            }
             (_, Caller::Principal(principal)) => {
-                if place.route(&parts.method).is_none() {
-                    return wrong_method(&place.allowed());
-                }
                 let (door, segments, parts) = (self, place.segments, &parts);
                 let held = Held::default();
                 let asked = Asked { door, target: route.target, segments, parts, principal, held };
@@ -281,6 +277,15 @@ impl Door {
         match route.target {
             Target::ToolCall => Box::pin(self.tool_call(visit, body)).await,
             _ => self.mcp(visit, body).await,
+        }
+    }
+
+    /// Answers a request that needs no token.
+    async fn answer_anyone(&self, target: Target, parts: &Parts) -> Response {
+        match target {
+            // Boxed: this rare path must not enlarge the future of every call.
+            Target::Ready => Box::pin(self.readiness(parts)).await,
+            _ => health(&parts.method, Ok(())),
         }
     }
 
