@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use http::{HeaderValue, header};
 use narthex_control::{
-    Actor, ActorKind, By, DoorChoice, DoorDesk, DoorHuman, DoorStop, KnownClient, SignedIn,
+    Actor, ActorKind, By, DoorBrowser, DoorChoice, DoorDesk, DoorHuman, DoorStop, KnownClient,
+    SignedIn,
 };
 use narthex_model::{ErrorKind, PrincipalId};
 use narthex_oauth::server::{
@@ -48,6 +49,17 @@ enum Browser<'v> {
     Nobody,
 }
 
+impl<'v> Browser<'v> {
+    /// The browser as one that may answer; `None` for others.
+    fn known(&self) -> Option<DoorBrowser<'v>> {
+        match self {
+            Self::Human(secret, _) => Some(DoorBrowser::Human(secret)),
+            Self::Local(secret) => Some(DoorBrowser::Local(secret)),
+            Self::NewLocal | Self::Nobody => None,
+        }
+    }
+}
+
 impl Visitor<'_> {
     /// Starts the request of a program: an answer without a page where the human has consented
     /// before, the page of consent, or the sign-in page.
@@ -61,7 +73,8 @@ impl Visitor<'_> {
         };
         let browser = self.browser(Some(&pending))?;
         if let (Browser::Human(_, signed_in), false) = (&browser, prompt == Prompt::Consent)
-            && let Some(known) = desk.remembered(&signed_in.account.id, &pending)
+            && self.is_proved(signed_in)
+            && let Some(known) = desk.remembered(&human(signed_in), &pending)
         {
             let human = human(signed_in);
             let approved = desk.approve_again(pending, &human, &known).await;
@@ -103,11 +116,8 @@ impl Visitor<'_> {
         let desk = self.desk()?;
         let token = self.page_token()?;
         let browser = self.browser(None)?;
-        let secret = match &browser {
-            Browser::Human(secret, _) | Browser::Local(secret) => *secret,
-            Browser::NewLocal | Browser::Nobody => return Ok(self.sign_in_for(&token)),
-        };
-        let pending = desk.waiting(&token, secret).await?;
+        let Some(known) = browser.known() else { return Ok(self.sign_in_for(&token)) };
+        let pending = desk.waiting(&token, known).await?;
         self.consent_page(&pending, &token, &browser).await
     }
 
@@ -117,23 +127,24 @@ impl Visitor<'_> {
         let token = self.page_token()?;
         let ConsentForm { csrf, decision, servers } = self.form(body).await?;
         let browser = self.browser(None)?;
+        let gone = || {
+            let text = "you are not signed in any more; begin again in the client";
+            Problem::new(ErrorKind::Unauthenticated, text)
+        };
+        let known = browser.known().ok_or_else(gone)?;
         let (secret, human, is_proved) = match &browser {
             Browser::Human(secret, signed_in) => {
-                let is_proved = signed_in.method.is_authenticated();
-                (*secret, human(signed_in), is_proved || !self.control.needs_proof())
+                (*secret, human(signed_in), self.is_proved(signed_in))
             }
             Browser::Local(secret) => (*secret, local_admin(), true),
-            Browser::NewLocal | Browser::Nobody => {
-                let text = "you are not signed in any more; begin again in the client";
-                return Err(Problem::new(ErrorKind::Unauthenticated, text));
-            }
+            Browser::NewLocal | Browser::Nobody => return Err(gone()),
         };
         if !is_same(&csrf, &self.control.form_token(secret)) {
             return Err(Problem::new(ErrorKind::Denied, "this page is too old; reload it"));
         }
         match decision {
             Decision::Deny => {
-                let pending = desk.take(&token, secret).await?;
+                let pending = desk.take(&token, known).await?;
                 leave(&desk.deny(pending))
             }
             Decision::Approve if !is_proved => {
@@ -145,7 +156,7 @@ impl Visitor<'_> {
                 let choice = Choice::read(&servers, self.control.home()).ok_or_else(|| {
                     Problem::new(ErrorKind::Invalid, "choose the servers for the program")
                 })?;
-                self.let_in(&token, secret, &human, choice).await
+                self.let_in(&token, known, &human, choice).await
             }
         }
     }
@@ -153,18 +164,18 @@ impl Visitor<'_> {
     async fn let_in(
         &self,
         token: &str,
-        secret: &str,
+        known: DoorBrowser<'_>,
         human: &DoorHuman,
         choice: DoorChoice,
     ) -> Answered {
         let Some(runs) = &self.door.options.runs else { return Err(nothing()) };
         let desk = self.desk()?;
-        let pending = desk.waiting(token, secret).await?;
+        let pending = desk.waiting(token, known).await?;
         if !self.is_offered(&pending, human, &choice).await? {
             let text = "these servers are not offered to you; reload the page, and choose others";
             return Err(Problem::new(ErrorKind::Denied, text));
         }
-        let pending = desk.take(token, secret).await?;
+        let pending = desk.take(token, known).await?;
         // Boxed: creating the checks of a run makes a large future.
         leave(&Box::pin(runs.door_approve(pending, human, choice)).await?)
     }
@@ -197,6 +208,11 @@ impl Visitor<'_> {
         if is_token(&token) { Ok(token) } else { Err(nothing()) }
     }
 
+    /// True if the sign-in proves a human, or none has to be proved. A link alone proves none.
+    fn is_proved(&self, signed_in: &SignedIn) -> bool {
+        signed_in.method.is_authenticated() || !self.control.needs_proof()
+    }
+
     /// The browser of this request. For a program that answers at a web page, a click on this
     /// machine is not enough.
     fn browser(&self, pending: Option<&PendingConsent>) -> Result<Browser<'_>, Problem> {
@@ -227,9 +243,8 @@ impl Visitor<'_> {
     ) -> Answered {
         let (secret, human, who, is_proved) = match browser {
             Browser::Human(secret, signed_in) => {
-                let is_proved = signed_in.method.is_authenticated();
                 let who = signed_in.account.name.as_str().to_owned();
-                (*secret, human(signed_in), who, is_proved || !self.control.needs_proof())
+                (*secret, human(signed_in), who, self.is_proved(signed_in))
             }
             Browser::Local(secret) => {
                 (*secret, local_admin(), "the user of this machine".to_owned(), true)

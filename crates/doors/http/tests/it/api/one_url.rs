@@ -700,6 +700,26 @@ async fn d4_door_a6_a_click_is_enough_where_the_settings_say_so() {
     assert_eq!(desk.call("/mcp", &tokens["access_token"]).await.status, StatusCode::OK);
 }
 
+/// S17: a program that answers at a web page needs a human, also if the browser has a page of this
+/// machine's programs.
+#[tokio::test]
+async fn s17_d4_a_click_lets_no_web_page_in() {
+    let desk = Desk::with(LocalConsent::Click).await;
+    let client = desk.register_as("Desk").await;
+    let visitor = cookie(&desk.authorize("", &client, &[]).await, "narthex-visitor");
+    let web = [("redirect_uri", "https://app.example/callback")];
+    let shown = desk.authorize(&visitor, &client, &web).await;
+    let onward = cookie(&shown, "narthex-onward");
+    let path = format!("/consent/{}", onward.get(onward.len() - 43..).unwrap());
+    let page = desk.request(Method::GET, &path).header("cookie", &visitor).send().await;
+    assert_eq!(page.status, StatusCode::CONFLICT, "{}", page.text());
+    let session = desk.sign_in("ada").await;
+    let page = desk.request(Method::GET, &path).header("cookie", &session).send().await;
+    let page = desk.page(&page, &session);
+    let url = location(&desk.answer(&page, "approve", "live").await);
+    assert!(parameter(&url, "code").is_some());
+}
+
 /// A human takes a client's access away on the page of the account.
 #[tokio::test]
 async fn door_a6_a_human_sees_and_revokes_their_clients() {
