@@ -163,7 +163,11 @@ impl SignIns {
         let end = finish::finish(&self.inner.parts, answer, is_current).await?;
         let finish::End { state_hash, key, alias, server, outcome } = end;
         let all = known.of(&key);
-        let own = of_place(&all, &server);
+        let has_it = |one: &&Arc<ServerCredential>| {
+            let is_it = |open: &Arc<OpenAttempt>| open.state_hash == state_hash;
+            one.holding.with_state(|state| state.attempt.as_ref().is_some_and(is_it))
+        };
+        let own = all.iter().find(has_it).or_else(|| of_place(&all, &server));
         match outcome {
             Ok(row) => {
                 let is_own =

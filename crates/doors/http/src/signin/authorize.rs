@@ -49,15 +49,14 @@ enum Browser<'v> {
     Nobody,
 }
 
-impl<'v> Browser<'v> {
-    /// The browser as one that may answer; `None` for others.
-    fn known(&self) -> Option<DoorBrowser<'v>> {
-        match self {
-            Self::Human(secret, _) => Some(DoorBrowser::Human(secret)),
-            Self::Local(secret) => Some(DoorBrowser::Local(secret)),
-            Self::NewLocal | Self::Nobody => None,
-        }
-    }
+/// The human of a browser that may answer a program.
+struct Acting<'v> {
+    browser: DoorBrowser<'v>,
+    secret: &'v str,
+    human: DoorHuman,
+    who: String,
+    /// False if this sign-in proves no human, and one is needed.
+    is_proved: bool,
 }
 
 impl Visitor<'_> {
@@ -76,8 +75,7 @@ impl Visitor<'_> {
             && self.is_proved(signed_in)
             && let Some(known) = desk.remembered(&human(signed_in), &pending)
         {
-            let human = human(signed_in);
-            let approved = desk.approve_again(pending, &human, &known).await;
+            let approved = desk.approve_again(pending, &human(signed_in), &known).await;
             return leave(&approved?);
         }
         if prompt == Prompt::Never {
@@ -116,8 +114,8 @@ impl Visitor<'_> {
         let desk = self.desk()?;
         let token = self.page_token()?;
         let browser = self.browser(None)?;
-        let Some(known) = browser.known() else { return Ok(self.sign_in_for(&token)) };
-        let pending = desk.waiting(&token, known).await?;
+        let Some(acting) = self.acting(&browser) else { return Ok(self.sign_in_for(&token)) };
+        let pending = desk.waiting(&token, acting.browser).await?;
         self.consent_page(&pending, &token, &browser).await
     }
 
@@ -127,27 +125,19 @@ impl Visitor<'_> {
         let token = self.page_token()?;
         let ConsentForm { csrf, decision, servers } = self.form(body).await?;
         let browser = self.browser(None)?;
-        let gone = || {
+        let Some(acting) = self.acting(&browser) else {
             let text = "you are not signed in any more; begin again in the client";
-            Problem::new(ErrorKind::Unauthenticated, text)
+            return Err(Problem::new(ErrorKind::Unauthenticated, text));
         };
-        let known = browser.known().ok_or_else(gone)?;
-        let (secret, human, is_proved) = match &browser {
-            Browser::Human(secret, signed_in) => {
-                (*secret, human(signed_in), self.is_proved(signed_in))
-            }
-            Browser::Local(secret) => (*secret, local_admin(), true),
-            Browser::NewLocal | Browser::Nobody => return Err(gone()),
-        };
-        if !is_same(&csrf, &self.control.form_token(secret)) {
+        if !is_same(&csrf, &self.control.form_token(acting.secret)) {
             return Err(Problem::new(ErrorKind::Denied, "this page is too old; reload it"));
         }
         match decision {
             Decision::Deny => {
-                let pending = desk.take(&token, known).await?;
+                let pending = desk.take(&token, acting.browser).await?;
                 leave(&desk.deny(pending))
             }
-            Decision::Approve if !is_proved => {
+            Decision::Approve if !acting.is_proved => {
                 let text = "a link proves no human; sign in with a passkey or at a provider to let \
                             a program act for you";
                 Err(Problem::new(ErrorKind::Denied, text))
@@ -156,26 +146,21 @@ impl Visitor<'_> {
                 let choice = Choice::read(&servers, self.control.home()).ok_or_else(|| {
                     Problem::new(ErrorKind::Invalid, "choose the servers for the program")
                 })?;
-                self.let_in(&token, known, &human, choice).await
+                self.let_in(&token, &acting, choice).await
             }
         }
     }
 
-    async fn let_in(
-        &self,
-        token: &str,
-        known: DoorBrowser<'_>,
-        human: &DoorHuman,
-        choice: DoorChoice,
-    ) -> Answered {
+    async fn let_in(&self, token: &str, acting: &Acting<'_>, choice: DoorChoice) -> Answered {
         let Some(runs) = &self.door.options.runs else { return Err(nothing()) };
         let desk = self.desk()?;
-        let pending = desk.waiting(token, known).await?;
+        let Acting { browser, human, .. } = acting;
+        let pending = desk.waiting(token, *browser).await?;
         if !self.is_offered(&pending, human, &choice).await? {
             let text = "these servers are not offered to you; reload the page, and choose others";
             return Err(Problem::new(ErrorKind::Denied, text));
         }
-        let pending = desk.take(token, known).await?;
+        let pending = desk.take(token, *browser).await?;
         // Boxed: creating the checks of a run makes a large future.
         leave(&Box::pin(runs.door_approve(pending, human, choice)).await?)
     }
@@ -206,6 +191,24 @@ impl Visitor<'_> {
     fn page_token(&self) -> Result<String, Problem> {
         let token = self.segment();
         if is_token(&token) { Ok(token) } else { Err(nothing()) }
+    }
+
+    /// The human of a browser; `None` if nobody has signed in.
+    fn acting<'v>(&self, browser: &Browser<'v>) -> Option<Acting<'v>> {
+        let (browser, secret, human, who, is_proved) = match *browser {
+            Browser::Human(secret, ref signed_in) => {
+                let who = signed_in.account.name.as_str();
+                let is_proved = self.is_proved(signed_in);
+                (DoorBrowser::Human(secret), secret, human(signed_in), who, is_proved)
+            }
+            Browser::Local(secret) => {
+                let who = "the user of this machine";
+                (DoorBrowser::Local(secret), secret, local_admin(), who, true)
+            }
+            Browser::NewLocal | Browser::Nobody => return None,
+        };
+        let who = who.to_owned();
+        Some(Acting { browser, secret, human, who, is_proved })
     }
 
     /// True if the sign-in proves a human, or none has to be proved. A link alone proves none.
@@ -241,16 +244,8 @@ impl Visitor<'_> {
         token: &str,
         browser: &Browser<'_>,
     ) -> Answered {
-        let (secret, human, who, is_proved) = match browser {
-            Browser::Human(secret, signed_in) => {
-                let who = signed_in.account.name.as_str().to_owned();
-                (*secret, human(signed_in), who, self.is_proved(signed_in))
-            }
-            Browser::Local(secret) => {
-                (*secret, local_admin(), "the user of this machine".to_owned(), true)
-            }
-            Browser::NewLocal | Browser::Nobody => return Err(nothing()),
-        };
+        let acting = self.acting(browser).ok_or_else(nothing)?;
+        let Acting { secret, human, who, is_proved, browser: _ } = acting;
         let choices = self.choices(pending, &human).await?;
         let shown = Shown {
             pending,

@@ -32,7 +32,8 @@ const ENDPOINT: &str = "http://localhost:7717/mcp";
 /// A door that gives tokens, with an account for one operator.
 struct Desk {
     api: Api,
-    _dir: TempDir,
+    store: Store,
+    dir: TempDir,
 }
 
 /// The page of consent in a browser.
@@ -70,28 +71,47 @@ fn parameter(url: &Url, name: &str) -> Option<String> {
     url.query_pairs().find(|(key, _)| key == name).map(|(_, value)| value.into_owned())
 }
 
+fn login(consent: LocalConsent) -> LoginOptions {
+    let door = Door::new(ORIGIN).unwrap().with_names(["http://127.0.0.1:7717".to_owned()]);
+    let door = DoorOptions { consent, ..DoorOptions::new(door) };
+    LoginOptions { door: Some(door), ..options() }
+}
+
+/// Has the live run follow the profiles, as a daemon does.
+fn follow(api: &Api) {
+    let run = Arc::new(RunView::new(&api.local, RunPolicy::AllAttached));
+    api.world.gateway.begin_run(&run).unwrap();
+    api.world.gateway.follow_profiles(&run);
+}
+
 impl Desk {
     async fn new() -> Self {
         Self::with(LocalConsent::SignIn).await
     }
 
     async fn with(consent: LocalConsent) -> Self {
-        let door = Door::new(ORIGIN).unwrap().with_names(["http://127.0.0.1:7717".to_owned()]);
-        let door = DoorOptions { consent, ..DoorOptions::new(door) };
-        Self::of(LoginOptions { door: Some(door), ..options() }).await
+        Self::of(login(consent)).await
     }
 
     async fn of(login: LoginOptions) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(&dir.path().join("store.db")).await.unwrap();
         let keys = dir.path().join("master.key");
-        let api = Api::with_login(store, login, Some(&keys)).await;
-        let run = Arc::new(RunView::new(&api.local, RunPolicy::AllAttached));
-        api.world.gateway.begin_run(&run).unwrap();
-        api.world.gateway.follow_profiles(&run);
+        let api = Api::with_login(store.clone(), login, Some(&keys)).await;
+        follow(&api);
         let ada = json!({"name": "ada", "is_operator": true}).to_string();
         api.send("POST", "/api/principals", ada).await.succeeded();
-        Self { api, _dir: dir }
+        Self { api, store, dir }
+    }
+
+    /// The same door after a start at which only proved humans count.
+    async fn needing_proof(self) -> Self {
+        let Self { api, store, dir } = self;
+        drop(api);
+        let (login, keys) = (login(LocalConsent::SignIn), dir.path().join("master.key"));
+        let api = Api::with_proofs(store.clone(), login, Some(&keys), Some(true)).await;
+        follow(&api);
+        Self { api, store, dir }
     }
 
     /// A request without a token.
@@ -698,6 +718,28 @@ async fn d4_door_a6_a_click_is_enough_where_the_settings_say_so() {
     let code = parameter(&url, "code").unwrap();
     let tokens = desk.redeem(&client, &code).await.succeeded();
     assert_eq!(desk.call("/mcp", &tokens["access_token"]).await.status, StatusCode::OK);
+}
+
+/// S17: a link proves no human. It gets no code without a page, also for a program that the human
+/// let in before.
+#[tokio::test]
+async fn s17_a_link_gets_no_code_without_a_page_where_proof_is_needed() {
+    let desk = Desk::new().await;
+    let (cookie, client) = (desk.sign_in("ada").await, desk.register_as("Desk").await);
+    let web = [("redirect_uri", "https://app.example/callback"), ("resource", ENDPOINT)];
+    let page = desk.page(&desk.authorize(&cookie, &client, &web).await, &cookie);
+    location(&desk.answer(&page, "approve", "live").await);
+    let again = location(&desk.authorize(&cookie, &client, &web).await);
+    assert!(parameter(&again, "code").is_some(), "{again}");
+    let desk = desk.needing_proof().await;
+    let cookie = desk.sign_in("ada").await;
+    let page = desk.page(&desk.authorize(&cookie, &client, &web).await, &cookie);
+    let refused = desk.answer(&page, "approve", "live").await;
+    assert_eq!(refused.status, StatusCode::FORBIDDEN, "{}", refused.text());
+    let silent = [web[0], web[1], ("prompt", "none")];
+    let silent = location(&desk.authorize(&cookie, &client, &silent).await);
+    assert_eq!(parameter(&silent, "error").as_deref(), Some("consent_required"));
+    assert_eq!(parameter(&silent, "code"), None);
 }
 
 /// S17: a program that answers at a web page needs a human, also if the browser has a page of this
