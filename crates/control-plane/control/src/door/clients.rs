@@ -40,8 +40,16 @@ impl DoorDesk<'_> {
         forgotten.map_err(ControlError::Store)?;
         let count =
             async |since| store.clients_since(REGISTERED, since).await.map_err(ControlError::Store);
+        let limits = RegistrationLimits::default();
+        let mut clients = count(UNIX_EPOCH).await?;
+        if clients >= limits.clients {
+            // Strangers have filled the table: a program of a human is used within minutes.
+            let forgotten = store.forget(REGISTERED, now - HOUR, now - USED_LIFE).await;
+            forgotten.map_err(ControlError::Store)?;
+            clients = count(UNIX_EPOCH).await?;
+        }
         let counts = RegistrationCounts {
-            clients: count(UNIX_EPOCH).await?,
+            clients,
             in_last_hour: count(now - HOUR).await?,
             // A proxy may be the sender of all requests.
             in_last_hour_from_it: 0,
@@ -49,7 +57,7 @@ impl DoorDesk<'_> {
         let rules = RegistrationRules {
             redirects: &server.options.redirects,
             scopes: &server.scopes,
-            limits: RegistrationLimits::default(),
+            limits,
         };
         match register(body, &rules, counts, now) {
             Ok(registered) => {

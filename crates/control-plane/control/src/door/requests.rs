@@ -25,7 +25,7 @@ use super::{
 };
 use crate::{By, Connection, ControlError, KnownClient, Sees};
 
-/// Most requests that wait at a time.
+/// Most requests of browsers without a sign-in that wait at a time.
 const WAITING_MAX: usize = 10_000;
 
 /// The human on the page of consent.
@@ -120,7 +120,7 @@ impl DoorDesk<'_> {
         browser: Option<&str>,
     ) -> Result<Token, ControlError> {
         let store = self.store.door();
-        if store.requests().await.map_err(ControlError::Store)? >= WAITING_MAX {
+        if !has_room(store.requests().await.map_err(ControlError::Store)?, browser) {
             return Err(DoorFault::Full.into());
         }
         let token = Token::generate().map_err(DoorFault::Randomness)?;
@@ -343,6 +343,13 @@ impl DoorChoice {
     }
 }
 
+/// True if one more request of this browser can wait. Strangers leave the half of the room to
+/// browsers that are known.
+fn has_room(waiting: usize, browser: Option<&str>) -> bool {
+    let most = if browser.is_some() { 2 * WAITING_MAX } else { WAITING_MAX };
+    waiting < most
+}
+
 /// The stored form of a browser's secret.
 fn browser_hash(secret: &str) -> String {
     TokenHash::for_purpose("consent of a client", secret).as_str().to_owned()
@@ -352,4 +359,17 @@ fn browser_hash(secret: &str) -> String {
 /// When the record is no JSON: all its members are texts and numbers.
 fn text_of(record: &impl serde::Serialize) -> String {
     serde_json::to_string(record).expect("a record of the door is JSON")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn s31_requests_of_strangers_take_no_room_from_humans() {
+        assert!(has_room(WAITING_MAX - 1, None));
+        assert!(!has_room(WAITING_MAX, None));
+        assert!(has_room(WAITING_MAX, Some("session")));
+        assert!(!has_room(2 * WAITING_MAX, Some("session")));
+    }
 }

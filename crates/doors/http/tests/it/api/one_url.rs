@@ -1,6 +1,8 @@
 //! Tests of clients that sign their human in at the door: challenges, documents, registration,
 //! consent, tokens, and their ends. A scripted browser follows the pages.
 
+mod attacks;
+
 use std::{sync::Arc, time::SystemTime};
 
 use http::{Method, StatusCode};
@@ -718,48 +720,6 @@ async fn d4_door_a6_a_click_is_enough_where_the_settings_say_so() {
     let code = parameter(&url, "code").unwrap();
     let tokens = desk.redeem(&client, &code).await.succeeded();
     assert_eq!(desk.call("/mcp", &tokens["access_token"]).await.status, StatusCode::OK);
-}
-
-/// S17: a link proves no human. It gets no code without a page, also for a program that the human
-/// let in before.
-#[tokio::test]
-async fn s17_a_link_gets_no_code_without_a_page_where_proof_is_needed() {
-    let desk = Desk::new().await;
-    let (cookie, client) = (desk.sign_in("ada").await, desk.register_as("Desk").await);
-    let web = [("redirect_uri", "https://app.example/callback"), ("resource", ENDPOINT)];
-    let page = desk.page(&desk.authorize(&cookie, &client, &web).await, &cookie);
-    location(&desk.answer(&page, "approve", "live").await);
-    let again = location(&desk.authorize(&cookie, &client, &web).await);
-    assert!(parameter(&again, "code").is_some(), "{again}");
-    let desk = desk.needing_proof().await;
-    let cookie = desk.sign_in("ada").await;
-    let page = desk.page(&desk.authorize(&cookie, &client, &web).await, &cookie);
-    let refused = desk.answer(&page, "approve", "live").await;
-    assert_eq!(refused.status, StatusCode::FORBIDDEN, "{}", refused.text());
-    let silent = [web[0], web[1], ("prompt", "none")];
-    let silent = location(&desk.authorize(&cookie, &client, &silent).await);
-    assert_eq!(parameter(&silent, "error").as_deref(), Some("consent_required"));
-    assert_eq!(parameter(&silent, "code"), None);
-}
-
-/// S17: a program that answers at a web page needs a human, also if the browser has a page of this
-/// machine's programs.
-#[tokio::test]
-async fn s17_d4_a_click_lets_no_web_page_in() {
-    let desk = Desk::with(LocalConsent::Click).await;
-    let client = desk.register_as("Desk").await;
-    let visitor = cookie(&desk.authorize("", &client, &[]).await, "narthex-visitor");
-    let web = [("redirect_uri", "https://app.example/callback")];
-    let shown = desk.authorize(&visitor, &client, &web).await;
-    let onward = cookie(&shown, "narthex-onward");
-    let path = format!("/consent/{}", onward.get(onward.len() - 43..).unwrap());
-    let page = desk.request(Method::GET, &path).header("cookie", &visitor).send().await;
-    assert_eq!(page.status, StatusCode::CONFLICT, "{}", page.text());
-    let session = desk.sign_in("ada").await;
-    let page = desk.request(Method::GET, &path).header("cookie", &session).send().await;
-    let page = desk.page(&page, &session);
-    let url = location(&desk.answer(&page, "approve", "live").await);
-    assert!(parameter(&url, "code").is_some());
 }
 
 /// A human takes a client's access away on the page of the account.
