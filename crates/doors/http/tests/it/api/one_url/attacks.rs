@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 use http::{Method, StatusCode};
 use narthex_login::LocalConsent;
 use narthex_store::DoorClientRow;
+use serde_json::{Value, json};
 
 use super::{Desk, ENDPOINT, cookie, location, parameter};
 
@@ -30,12 +31,31 @@ async fn s31_door_a4_programs_that_nobody_used_make_room() {
     assert!(!kept("dcr-1").await);
 }
 
+/// A program with a metadata document, which was read before.
+async fn proved(desk: &Desk) -> String {
+    let rows = desk.store.door();
+    let registered = desk.register_as("Desk").await;
+    let row = rows.client(&registered).await.unwrap().unwrap();
+    let mut client: Value = serde_json::from_str(&row.document).unwrap();
+    let id = "https://app.example/client.json".to_owned();
+    client["id"] = json!(id);
+    let day = Duration::from_secs(24 * 3600);
+    let later = (SystemTime::now() + day).duration_since(SystemTime::UNIX_EPOCH).unwrap();
+    let cached =
+        json!({ "client": client, "look_again_at": later.as_secs(), "is_last_good": false });
+    let kind = "document".to_owned();
+    let row = DoorClientRow { id: id.clone(), kind, document: cached.to_string(), ..row };
+    rows.put_client(&row).await.unwrap();
+    id
+}
+
 /// S17: a link proves no human. It gets no code without a page, also for a program that the human
 /// let in before.
 #[tokio::test]
 async fn s17_a_link_gets_no_code_without_a_page_where_proof_is_needed() {
     let desk = Desk::new().await;
-    let (cookie, client) = (desk.sign_in("ada").await, desk.register_as("Desk").await);
+    let cookie = desk.sign_in("ada").await;
+    let client = proved(&desk).await;
     let web = [("redirect_uri", "https://app.example/callback"), ("resource", ENDPOINT)];
     let page = desk.page(&desk.authorize(&cookie, &client, &web).await, &cookie);
     location(&desk.answer(&page, "approve", "live").await);
