@@ -6,7 +6,7 @@ use std::{
     pin::Pin,
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -114,6 +114,7 @@ pub(crate) struct Holding {
     work: Mutex<Option<Work>>,
     step_ups: Mutex<BTreeMap<String, StepUp>>,
     has_keep_alive: AtomicBool,
+    sign_outs: AtomicU64,
 }
 
 /// Shows the key alone.
@@ -134,6 +135,7 @@ impl Holding {
             work: Mutex::default(),
             step_ups: Mutex::default(),
             has_keep_alive: AtomicBool::new(false),
+            sign_outs: AtomicU64::new(0),
         }
     }
 
@@ -320,10 +322,16 @@ impl Holding {
         had
     }
 
+    /// Number of sign-outs so far.
+    pub(crate) fn sign_outs(&self) -> u64 {
+        self.sign_outs.load(Ordering::Acquire)
+    }
+
     /// Forgets the grant and the open attempt, which the caller ends.
     pub(crate) fn signed_out(&self) -> Option<Arc<OpenAttempt>> {
         let attempt = self.with_state(|state| state.attempt.clone());
         let now = self.now();
+        self.sign_outs.fetch_add(1, Ordering::AcqRel);
         self.drop_held();
         self.update(|state| {
             state.attempt = None;
