@@ -21,7 +21,7 @@ pub use self::{
     access::DoorAccess,
     connections::NewConnection,
     fault::{DoorFault, DoorStop},
-    requests::{DoorChoice, DoorHuman},
+    requests::{DoorBrowser, DoorChoice, DoorHuman},
     server::DoorServer,
     tokens::{DoorAnswer, DoorForm},
 };

@@ -44,8 +44,8 @@ pub use catalog::{
 };
 pub use control::{Control, ControlOptions};
 pub use door::{
-    DoorAccess, DoorAnswer, DoorChoice, DoorDesk, DoorFault, DoorForm, DoorHuman, DoorServer,
-    DoorStop, NewConnection,
+    DoorAccess, DoorAnswer, DoorBrowser, DoorChoice, DoorDesk, DoorFault, DoorForm, DoorHuman,
+    DoorServer, DoorStop, NewConnection,
 };
 pub use error::ControlError;
 pub use follow::{FileStatus, Reloaded};

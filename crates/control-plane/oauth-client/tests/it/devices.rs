@@ -8,8 +8,9 @@ use narthex_testkit::{
     authorization::{ClientSettings, DEVICE_CODE, Endpoint, Quirks, Settings},
     clock::SteppedClock,
 };
+use narthex_upstream::AtHand;
 
-use crate::world::{REDIRECT, Server, World, preregistered};
+use crate::world::{REDIRECT, Server, World, key, preregistered};
 
 /// A server at which a device has begun.
 async fn begun(world: &World, auth: ServerAuth) -> (Server, DeviceBegun) {
@@ -119,4 +120,18 @@ async fn polling_ends_with_the_process() {
     let (server, begun) = begun(&world, ServerAuth::Unstated).await;
     server.sign_ins.close().await;
     assert!(matches!(end(&server, &begun.id).await, DeviceState::Failed(_)));
+}
+
+/// C29: a code that was shown before a sign-out.
+#[tokio::test]
+async fn oauth_c29_a_code_of_before_a_sign_out_gives_no_tokens() {
+    let world = World::new();
+    let _clock = clock();
+    let (server, begun) = begun(&world, ServerAuth::Unstated).await;
+    polled(&world, 1).await;
+    server.sign_ins.sign_out(&key()).await.unwrap();
+    assert!(world.fixture.approve_device(&begun.user_code));
+    assert_eq!(end(&server, &begun.id).await, DeviceState::Expired);
+    assert!(matches!(server.credential.at_hand(), AtHand::Ready(None)));
+    assert!(world.store.grant(key()).await.unwrap().is_none());
 }

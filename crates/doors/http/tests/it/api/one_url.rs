@@ -1,6 +1,8 @@
 //! Tests of clients that sign their human in at the door: challenges, documents, registration,
 //! consent, tokens, and their ends. A scripted browser follows the pages.
 
+mod attacks;
+
 use std::{sync::Arc, time::SystemTime};
 
 use http::{Method, StatusCode};
@@ -32,7 +34,8 @@ const ENDPOINT: &str = "http://localhost:7717/mcp";
 /// A door that gives tokens, with an account for one operator.
 struct Desk {
     api: Api,
-    _dir: TempDir,
+    store: Store,
+    dir: TempDir,
 }
 
 /// The page of consent in a browser.
@@ -70,28 +73,47 @@ fn parameter(url: &Url, name: &str) -> Option<String> {
     url.query_pairs().find(|(key, _)| key == name).map(|(_, value)| value.into_owned())
 }
 
+fn login(consent: LocalConsent) -> LoginOptions {
+    let door = Door::new(ORIGIN).unwrap().with_names(["http://127.0.0.1:7717".to_owned()]);
+    let door = DoorOptions { consent, ..DoorOptions::new(door) };
+    LoginOptions { door: Some(door), ..options() }
+}
+
+/// Has the live run follow the profiles, as a daemon does.
+fn follow(api: &Api) {
+    let run = Arc::new(RunView::new(&api.local, RunPolicy::AllAttached));
+    api.world.gateway.begin_run(&run).unwrap();
+    api.world.gateway.follow_profiles(&run);
+}
+
 impl Desk {
     async fn new() -> Self {
         Self::with(LocalConsent::SignIn).await
     }
 
     async fn with(consent: LocalConsent) -> Self {
-        let door = Door::new(ORIGIN).unwrap().with_names(["http://127.0.0.1:7717".to_owned()]);
-        let door = DoorOptions { consent, ..DoorOptions::new(door) };
-        Self::of(LoginOptions { door: Some(door), ..options() }).await
+        Self::of(login(consent)).await
     }
 
     async fn of(login: LoginOptions) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(&dir.path().join("store.db")).await.unwrap();
         let keys = dir.path().join("master.key");
-        let api = Api::with_login(store, login, Some(&keys)).await;
-        let run = Arc::new(RunView::new(&api.local, RunPolicy::AllAttached));
-        api.world.gateway.begin_run(&run).unwrap();
-        api.world.gateway.follow_profiles(&run);
+        let api = Api::with_login(store.clone(), login, Some(&keys)).await;
+        follow(&api);
         let ada = json!({"name": "ada", "is_operator": true}).to_string();
         api.send("POST", "/api/principals", ada).await.succeeded();
-        Self { api, _dir: dir }
+        Self { api, store, dir }
+    }
+
+    /// The same door after a start at which only proved humans count.
+    async fn needing_proof(self) -> Self {
+        let Self { api, store, dir } = self;
+        drop(api);
+        let (login, keys) = (login(LocalConsent::SignIn), dir.path().join("master.key"));
+        let api = Api::with_proofs(store.clone(), login, Some(&keys), Some(true)).await;
+        follow(&api);
+        Self { api, store, dir }
     }
 
     /// A request without a token.
