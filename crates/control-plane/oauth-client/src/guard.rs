@@ -70,7 +70,7 @@ impl Guard {
 /// The hosts that may be on loopback or in a private network, as the server itself is there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Near {
-    Nobody,
+    Nowhere,
     /// All hosts: the operator wrote an address, or a name that only the own network has.
     All,
     /// The host of this name, and those with the same parent.
@@ -79,7 +79,7 @@ enum Near {
 
 impl Near {
     async fn of(server: &Url) -> Self {
-        let all_if = |is_private| if is_private { Self::All } else { Self::Nobody };
+        let all_if = |is_private| if is_private { Self::All } else { Self::Nowhere };
         match server.host() {
             Some(Host::Ipv4(ip)) => all_if(is_private(ip.into())),
             Some(Host::Ipv6(ip)) => all_if(is_private(ip.into())),
@@ -89,10 +89,10 @@ impl Near {
                 match leads_inside(name, port).await {
                     true if is_of_own_network(name) => Self::All,
                     true => Self::Beside(name.to_owned()),
-                    false => Self::Nobody,
+                    false => Self::Nowhere,
                 }
             }
-            None => Self::Nobody,
+            None => Self::Nowhere,
         }
     }
 
@@ -100,7 +100,7 @@ impl Near {
         match (self, host) {
             (Self::All, _) => true,
             (Self::Beside(name), Host::Domain(host)) => is_beside(name, host),
-            (Self::Beside(_), Host::Ipv4(_) | Host::Ipv6(_)) | (Self::Nobody, _) => false,
+            (Self::Beside(_), Host::Ipv4(_) | Host::Ipv6(_)) | (Self::Nowhere, _) => false,
         }
     }
 }
@@ -120,7 +120,7 @@ async fn leads_inside(name: &str, port: u16) -> bool {
     }
 }
 
-/// True for a name that nobody can register for the whole Internet.
+/// True for a name that no one can register for the whole Internet.
 fn is_of_own_network(name: &str) -> bool {
     let name = name.trim_end_matches('.');
     let end = name.rsplit('.').next().unwrap_or_default();
@@ -186,7 +186,7 @@ mod tests {
             assert!(!has(other), "{other}");
         }
         assert!(!is_beside("evil.example", "corp.example"));
-        assert!(!Near::Nobody.has(&Host::parse("10.0.0.1").unwrap()));
+        assert!(!Near::Nowhere.has(&Host::parse("10.0.0.1").unwrap()));
         for own in ["mcp", "mcp.lan", "a.b.internal."] {
             assert!(is_of_own_network(own), "{own}");
         }

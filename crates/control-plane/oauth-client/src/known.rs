@@ -43,7 +43,7 @@ impl Known {
     }
 
     /// The credential of a server with these settings. A new one replaces those of its grant that
-    /// nobody uses any more.
+    /// no link uses any more.
     pub(crate) fn hold(&self, parts: &Arc<Parts>, server: &SignInTarget) -> Arc<ServerCredential> {
         let SignInTarget { key, alias, url, auth, session: _ } = server;
         let mut all = self.all();

@@ -231,7 +231,7 @@ impl SignIns {
         for one in &known {
             had_grant |= one.holding.with_state(|state| state.held.is_some());
             if let Some(open) = one.holding.signed_out() {
-                // A page that is still open signs nobody in again.
+                // A page that is still open signs no human in again.
                 drop(parts.options.store.take_attempt(open.state_hash.clone()).await);
             }
         }

@@ -258,7 +258,7 @@ impl Door {
                 let (door, target, held) = (self, route.target, Held::default());
                 let (segments, parts) = (place.segments, &parts);
                 let asked = Asked { door, target, segments, parts, principal, held };
-                    return Box::pin(asked.answer(route.access, body)).await;
+                return Box::pin(asked.answer(route.access, body)).await;
             }
         };
         if route.target == Target::Vfs {

@@ -128,7 +128,7 @@ impl DoorDesk<'_> {
 }
 
 impl DoorDesk<'_> {
-    /// True if one more document can be kept. Those that nobody used are forgotten.
+    /// True if one more document can be kept. Those that no program used are forgotten.
     async fn has_room(&self, now: SystemTime) -> Result<bool, ControlError> {
         let store = self.store.door();
         let forgotten = store.forget(DOCUMENT, now - UNUSED_LIFE, now - USED_LIFE).await;

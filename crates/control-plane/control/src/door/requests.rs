@@ -42,7 +42,7 @@ pub struct DoorHuman {
 pub enum DoorBrowser<'b> {
     /// A human has signed in.
     Human(&'b str),
-    /// A browser of this machine, in which nobody has signed in.
+    /// A browser of this machine, in which no human has signed in.
     Local(&'b str),
 }
 
@@ -192,8 +192,8 @@ impl DoorDesk<'_> {
         pending.deny(self.server.door())
     }
 
-    /// The client whose consent answers a request of this human without a page. The human must still
-    /// be one who may let it act.
+    /// The client whose consent answers a request of this human without a page. The human must
+    /// still be one who may let it act.
     #[must_use]
     pub fn remembered(
         &self,

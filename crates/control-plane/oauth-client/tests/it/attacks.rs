@@ -64,7 +64,7 @@ async fn s20_an_attempt_ends_with_the_address_of_its_entry() {
     let back = old.fixture.browse(&address).unwrap();
     let after = elsewhere(&before, &new);
     drop(before);
-    // A credential that nobody uses is dropped when another is asked for.
+    // A credential that no link uses is dropped when another is asked for.
     let keeps_alive =
         AuthorizationCodeAuth { keep_alive: true, ..AuthorizationCodeAuth::default() };
     drop(credential(&after.sign_ins, &new.fixture.url, &person(keeps_alive)));
@@ -132,7 +132,7 @@ async fn s20_oauth_c23_two_entries_of_one_grant_renew_once() {
 
 /// C29: a page that was opened before a sign-out.
 #[tokio::test]
-async fn oauth_c29_an_open_page_signs_nobody_in_after_a_sign_out() {
+async fn oauth_c29_an_open_page_signs_no_human_in_after_a_sign_out() {
     let world = World::new();
     let server = world.server(ServerAuth::Unstated);
     let address = server.address("whoami").await;
