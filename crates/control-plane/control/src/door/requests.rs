@@ -289,7 +289,7 @@ impl DoorDesk<'_> {
 
 impl DoorChoice {
     /// True if this is the choice of a registered client.
-    fn is_of(&self, client: &KnownClient) -> bool {
+    pub(super) fn is_of(&self, client: &KnownClient) -> bool {
         let row = &client.row;
         let sees = match (&row.agent, &row.profile) {
             (Some(agent), _) => Sees::Agent(agent.clone()),
