@@ -4,8 +4,12 @@
 //! The addresses in documents come from the settings; the header `Host` only chooses among the
 //! names of the door.
 
+use std::sync::Arc;
+
 use http::{HeaderName, HeaderValue, Request, StatusCode, header, request::Parts};
-use narthex_control::{Control, ControlError, DoorAnswer, DoorDesk, DoorForm, DoorServer};
+use narthex_control::{
+    Control, ControlError, DoorAnswer, DoorDesk, DoorForeign, DoorForm, DoorServer, DoorToken,
+};
 use narthex_gateway::Holder;
 use narthex_model::{ErrorKind, problem_code};
 use narthex_oauth::server::{
@@ -19,7 +23,7 @@ use crate::{
     auth::Caller,
     body::{self, RequestBody, Room},
     cors,
-    door::{Door, not_found},
+    door::{Door, not_found, wrong_method},
     problem::Problem,
     respond::{self, Response, closing},
     routes::{self, Place, ProgramTarget, Target},
@@ -47,6 +51,9 @@ impl Door {
         if target == ProgramTarget::Metadata {
             return metadata(desk.server(), parts);
         }
+        if !desk.server().gives_tokens() {
+            return not_found();
+        }
         let room = Room::Api(&self.api_bodies, Holder::Visitors);
         let within = self.options.body_timeout;
         let bytes = match body::read_in(body, REGISTRATION_MAX, within, Some(room)).await {
@@ -60,7 +67,17 @@ impl Door {
             body: &bytes,
         };
         let done = match target {
-            ProgramTarget::Token => desk.token(form).await,
+            ProgramTarget::Token => match Box::pin(desk.token(form)).await {
+                Ok(DoorToken::Answered(answer)) => Ok(answer),
+                Ok(DoorToken::Asserted(asserted)) => {
+                    let Some(runs) = &self.options.runs else { return not_found() };
+                    match Box::pin(runs.door_asserted(*asserted)).await {
+                        Ok(answer) => Ok(answer),
+                        Err(error) => return Problem::from(error).answer(),
+                    }
+                }
+                Err(error) => Err(error),
+            },
             ProgramTarget::Revoke => desk.revoke(form).await,
             ProgramTarget::Register | ProgramTarget::Metadata => {
                 let registered = desk.register(&bytes).await;
@@ -104,13 +121,18 @@ impl Door {
     ///
     /// # Errors
     /// The answer to a token that is for another resource.
-    pub(crate) fn delegated(
+    pub(crate) async fn delegated(
         &self,
         caller: Caller,
         place: &Place<'_>,
         parts: &Parts,
     ) -> Result<Caller, Box<Response>> {
-        let Caller::Delegated(access) = caller else { return Ok(caller) };
+        let access = match caller {
+            Caller::Delegated(access) => access,
+            // Boxed: letting a client in must not enlarge the future of every call.
+            Caller::Foreign(found) => return Box::pin(self.foreign(found, place, parts)).await,
+            caller @ (Caller::Principal(_) | Caller::Client(_)) => return Ok(caller),
+        };
         let Some(desk) = self.desk() else { return Err(Box::new(self.unauthorized(parts))) };
         let server = desk.server();
         if place.first().access != Access::Client {
@@ -132,11 +154,39 @@ impl Door {
         }
     }
 
+    /// The client behind an access token of an issuer of the company. A request with a wrong method
+    /// is no call, so it lets no client in.
+    async fn foreign(
+        &self,
+        found: Result<Arc<DoorForeign>, Refusal>,
+        place: &Place<'_>,
+        parts: &Parts,
+    ) -> Result<Caller, Box<Response>> {
+        let (Some(desk), Some(path)) = (self.desk(), endpoint(place, parts)) else {
+            return Err(Box::new(self.unauthorized(parts)));
+        };
+        let foreign = found.map_err(|refusal| {
+            self.refused("token");
+            Box::new(challenged(desk.server(), refusal, parts, &path))
+        })?;
+        if place.route(&parts.method).is_none() {
+            return Err(Box::new(wrong_method(&place.allowed())));
+        }
+        let Some(runs) = &self.options.runs else {
+            let text = "this process creates no runs";
+            return Err(Box::new(Problem::new(ErrorKind::Conflict, text).answer()));
+        };
+        match runs.door_foreign(&foreign).await {
+            Ok(client) => Ok(Caller::Client(client)),
+            Err(error) => Err(Box::new(Problem::from(error).answer())),
+        }
+    }
+
     /// The challenge for a request without a valid token (R1); `None` where the door gives no
     /// tokens, and beside MCP endpoints.
     pub(crate) fn challenge(&self, parts: &Parts) -> Option<HeaderValue> {
         let server = self.desk()?.server();
-        let path = endpoint(&routes::find(parts.uri.path())?, parts)?;
+        let path = endpoint_of(parts)?;
         let refusal = match parts.headers.contains_key(header::AUTHORIZATION) {
             true => UNKNOWN,
             false => Refusal::NoToken,
@@ -167,11 +217,13 @@ impl Door {
 
 fn metadata(server: &DoorServer, parts: &Parts) -> Response {
     let document = match WellKnown::at(parts.uri.path()) {
-        Some(WellKnown::AuthorizationServer) => server.server_metadata(),
+        Some(WellKnown::AuthorizationServer) if server.gives_tokens() => server.server_metadata(),
         Some(WellKnown::Resource(path)) if is_endpoint(&path) => {
             server.resource_metadata(host(parts), &path)
         }
-        Some(WellKnown::Resource(_)) | None => return not_found(),
+        Some(WellKnown::AuthorizationServer | WellKnown::Resource(_)) | None => {
+            return not_found();
+        }
     };
     let payload = Payload::from(document.to_string().into_bytes());
     let mut response = respond::json(StatusCode::OK, payload);
@@ -197,6 +249,11 @@ fn endpoint(place: &Place<'_>, parts: &Parts) -> Option<DoorPath> {
         target if is_of_mcp(target) => DoorPath::parse(parts.uri.path()),
         _ => None,
     }
+}
+
+/// The MCP endpoint of a request by its path; `None` for other routes.
+pub(crate) fn endpoint_of(parts: &Parts) -> Option<DoorPath> {
+    endpoint(&routes::find(parts.uri.path())?, parts)
 }
 
 fn host(parts: &Parts) -> &str {
