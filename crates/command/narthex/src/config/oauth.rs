@@ -1,4 +1,4 @@
-//! The settings of the door as a protected resource, and as an authorization server for its clients.
+//! The settings of the door as a protected resource, and as an authorization server for clients.
 
 use std::{net::SocketAddr, sync::Arc};
 
@@ -122,8 +122,8 @@ pub(crate) fn read<'g>(
              [oauth.issuers.corp] with `issuer`"
         )),
         (Mode::Off, Some((file, _))) => faults.push(format!(
-            "{file}: `oauth.issuers` has no effect while `oauth.door` is `off`: set it to `external`, \
-             or remove the section"
+            "{file}: `oauth.issuers` has no effect while `oauth.door` is `off`: set it to \
+             `external`, or remove the section"
         )),
         _ => {}
     }

@@ -1,7 +1,7 @@
 //! Access tokens of the company's own issuers: the person and the client of a token.
 //!
-//! A token is verified when this process sees it first, and again every few minutes. In between, its
-//! check reads only memory.
+//! A token is verified when this process sees it first, and again every few minutes. In between,
+//! its check reads only memory.
 
 use std::{
     sync::{Arc, OnceLock},

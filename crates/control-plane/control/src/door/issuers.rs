@@ -1,5 +1,5 @@
-//! The company's own issuers, and their keys. Keys are fetched at the first token, once an hour, and
-//! for a token whose key is unknown, within the bounds of [`KeyCache`].
+//! The company's own issuers, and their keys. Keys are fetched at the first token, once an hour,
+//! and for a token whose key is unknown, within the bounds of [`KeyCache`].
 
 use std::{sync::Arc, time::SystemTime};
 

@@ -1,6 +1,8 @@
 //! Tests of clients that sign their human in at the door: challenges, documents, registration,
 //! consent, tokens, and their ends. A scripted browser follows the pages.
 
+mod company;
+
 use std::{sync::Arc, time::SystemTime};
 
 use http::{Method, StatusCode};
