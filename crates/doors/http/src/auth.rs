@@ -18,8 +18,7 @@ use crate::listener::single;
 use crate::{
     Access,
     problem::Problem,
-    programs::endpoint_of,
-    routes::AUTHOR,
+    routes::{self, AUTHOR},
     signin::{check_cookie_request, session_cookie},
 };
 
@@ -150,7 +149,10 @@ async fn of_token(
         return Ok(Some(Caller::Delegated(access)));
     }
     // Tokens of others open MCP endpoints alone.
-    let Some(path) = endpoint_of(parts) else { return Ok(None) };
+    let path = parts.uri.path();
+    let Some(path) = routes::find(path).and_then(|place| place.endpoint(path)) else {
+        return Ok(None);
+    };
     let resource = desk.server().door().resource(&path);
     let foreign = Box::pin(desk.foreign(token, resource)).await?;
     Ok(foreign.map(Caller::Foreign))

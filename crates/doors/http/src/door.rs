@@ -252,10 +252,7 @@ impl Door {
                 Err(refused) => return refused,
             },
             (_, Caller::Client(client)) => return self.no_client(&client, parts.uri.path()),
-            (_, Caller::Delegated(access)) => {
-                return self.no_client(&access.client, parts.uri.path());
-            }
-            (_, Caller::Foreign(_)) => return self.unauthorized(&parts),
+            (_, Caller::Delegated(_) | Caller::Foreign(_)) => return self.unauthorized(&parts),
             (Access::Client, Caller::Principal(principal)) => {
                 return self.no_run(&principal, parts.uri.path());
             }

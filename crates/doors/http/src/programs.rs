@@ -34,6 +34,12 @@ use crate::{
 const FOREIGN: Refusal = Refusal::BadToken("the access token is for another resource");
 const UNKNOWN: Refusal = Refusal::BadToken("the token is unknown, has expired or was revoked");
 
+/// The answers to a token of an issuer whose client cannot be let in.
+const NOT_LET_IN: &str = "this client may not act here for the person of its token; ask an operator, \
+                          who finds the cause in the daemon's log";
+const NOT_NOW: &str = "this client cannot be let in now; the cause is in the daemon's log, for an \
+                       operator";
+
 impl Door {
     /// The authorization server; `None` if the door gives no tokens.
     fn desk(&self) -> Option<DoorDesk<'_>> {
@@ -109,7 +115,7 @@ impl Door {
     /// for other requests, and if the door gives no tokens.
     pub(crate) fn refuse_query(&self, place: &Place<'_>, parts: &Parts) -> Option<Response> {
         let query = parts.uri.query()?;
-        let path = endpoint(place, parts)?;
+        let path = place.endpoint(parts.uri.path())?;
         let server = self.desk()?.server();
         let refusal = bearer_token(None, Some(query)).err()?;
         self.refused("token");
@@ -139,7 +145,7 @@ impl Door {
             // Refused as every client is.
             return Ok(Caller::Client(access.client));
         }
-        let path = endpoint(place, parts);
+        let path = place.endpoint(parts.uri.path());
         let checked = match &path {
             Some(path) => access.check(&server.door().resource(path), server.scopes()),
             None => Err(FOREIGN),
@@ -162,7 +168,7 @@ impl Door {
         place: &Place<'_>,
         parts: &Parts,
     ) -> Result<Caller, Box<Response>> {
-        let (Some(desk), Some(path)) = (self.desk(), endpoint(place, parts)) else {
+        let (Some(desk), Some(path)) = (self.desk(), place.endpoint(parts.uri.path())) else {
             return Err(Box::new(self.unauthorized(parts)));
         };
         let foreign = found.map_err(|refusal| {
@@ -176,17 +182,27 @@ impl Door {
             let text = "this process creates no runs";
             return Err(Box::new(Problem::new(ErrorKind::Conflict, text).answer()));
         };
-        match runs.door_foreign(&foreign).await {
-            Ok(client) => Ok(Caller::Client(client)),
-            Err(error) => Err(Box::new(Problem::from(error).answer())),
-        }
+        let error = match runs.door_foreign(&foreign).await {
+            Ok(client) => return Ok(Caller::Client(client)),
+            Err(error) => error,
+        };
+        // The cause may reveal facts that outside clients should not know.
+        tracing::warn!(
+            client.id = foreign.name(),
+            "a client with a token of an issuer is not let in: {error}"
+        );
+        let (kind, text) = match error.kind() {
+            ErrorKind::Denied => (ErrorKind::Denied, NOT_LET_IN),
+            _ => (ErrorKind::Unavailable, NOT_NOW),
+        };
+        Err(Box::new(Problem::new(kind, text).answer()))
     }
 
     /// The challenge for a request without a valid token (R1); `None` where the door gives no
     /// tokens, and beside MCP endpoints.
     pub(crate) fn challenge(&self, parts: &Parts) -> Option<HeaderValue> {
         let server = self.desk()?.server();
-        let path = endpoint_of(parts)?;
+        let path = routes::find(parts.uri.path())?.endpoint(parts.uri.path())?;
         let refusal = match parts.headers.contains_key(header::AUTHORIZATION) {
             true => UNKNOWN,
             false => Refusal::NoToken,
@@ -234,26 +250,7 @@ fn metadata(server: &DoorServer, parts: &Parts) -> Response {
 /// True if the door has an endpoint of this form. Nothing is said about its servers.
 fn is_endpoint(path: &DoorPath) -> bool {
     let found = routes::find(path.as_str());
-    found.is_some_and(|place| is_of_mcp(place.first().target))
-}
-
-fn is_of_mcp(target: Target) -> bool {
-    matches!(target, Target::Aggregated | Target::Transparent | Target::InProfile)
-}
-
-/// The MCP endpoint of a request; `None` for other routes. A posted call belongs to the endpoint of
-/// its server.
-fn endpoint(place: &Place<'_>, parts: &Parts) -> Option<DoorPath> {
-    match place.first().target {
-        Target::ToolCall => DoorPath::parse(&format!("/mcp/{}", place.segments[0])),
-        target if is_of_mcp(target) => DoorPath::parse(parts.uri.path()),
-        _ => None,
-    }
-}
-
-/// The MCP endpoint of a request by its path; `None` for other routes.
-pub(crate) fn endpoint_of(parts: &Parts) -> Option<DoorPath> {
-    endpoint(&routes::find(parts.uri.path())?, parts)
+    found.is_some_and(|place| place.first().target.is_mcp())
 }
 
 fn host(parts: &Parts) -> &str {

@@ -126,9 +126,9 @@ impl Company {
     }
 }
 
-/// R3, R5: the documents name the company's issuer, and its token opens the endpoint.
+/// I-M7, R3, R5: the documents name the company's issuer, and its token opens the endpoint.
 #[tokio::test]
-async fn door_r3_r5_a_token_of_the_companys_issuer_opens_its_endpoint() {
+async fn i_m7_door_r3_r5_a_token_of_the_companys_issuer_opens_its_endpoint() {
     let company = Company::external().await;
     let desk = &company.desk;
     let refused = desk.request(Method::POST, "/mcp").send().await;
@@ -307,9 +307,9 @@ async fn door_r5_a_person_needs_the_role_for_the_servers() {
     assert!(company.desk.clients().await.is_empty());
 }
 
-/// A11: an assertion of the issuer gives a short access token to a client with a secret, once.
+/// I-M7, A11: an assertion of the issuer gives a short access token to a client with a secret, once.
 #[tokio::test]
-async fn door_a11_an_assertion_gives_one_access_token() {
+async fn i_m7_door_a11_an_assertion_gives_one_access_token() {
     let company = Company::with(false, |_| {}).await;
     let desk = &company.desk;
     let known = "/.well-known/oauth-authorization-server";
