@@ -35,8 +35,8 @@ const FOREIGN: Refusal = Refusal::BadToken("the access token is for another reso
 const UNKNOWN: Refusal = Refusal::BadToken("the token is unknown, has expired or was revoked");
 
 /// The answers to a token of an issuer whose client cannot be let in.
-const NOT_LET_IN: &str = "this client may not act here for the person of its token; ask an operator, \
-                          who finds the cause in the daemon's log";
+const NOT_LET_IN: &str = "this client may not act here for the person of its token; ask an \
+                          operator, who finds the cause in the daemon's log";
 const NOT_NOW: &str = "this client cannot be let in now; the cause is in the daemon's log, for an \
                        operator";
 

@@ -51,8 +51,8 @@ impl Place<'_> {
         &self.routes[0]
     }
 
-    /// The MCP endpoint of a request to this path; `None` for other routes. A posted call belongs to
-    /// the endpoint of its server.
+    /// The MCP endpoint of a request to this path; `None` for other routes. A posted call belongs
+    /// to the endpoint of its server.
     pub(crate) fn endpoint(&self, path: &str) -> Option<DoorPath> {
         match self.first().target {
             Target::ToolCall => DoorPath::parse(&format!("/mcp/{}", self.segments[0])),
