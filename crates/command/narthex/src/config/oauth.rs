@@ -115,7 +115,7 @@ pub(crate) fn read<'g>(
     if let Some((file, table)) = issuers {
         door.issuers = issuers::read(file, table, faults);
     }
-    let source = get("oauth.door").map_or("", |given| &given.source);
+    let source = get("oauth.door").map_or("", |given| given.source.as_str());
     match (door.mode, issuers) {
         (Mode::External, None) => faults.push(format!(
             "{source} is `external`, and there are no issuers: add a section such as \
