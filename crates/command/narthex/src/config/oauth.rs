@@ -201,23 +201,23 @@ mod tests {
     /// R3: in the mode `external` the documents name the company's issuer, letter by letter.
     #[test]
     fn door_r3_the_mode_external_names_the_issuers() {
-        let read = |mode: &str, text: &str| {
+        let of = |mode: &str, text: &str| {
             let (mode, table) = (given(mode), text.parse::<Table>().unwrap());
             let get = |path: &str| (path == "oauth.door").then_some(&mode);
             let mut faults = Vec::new();
             let issuers = (!table.is_empty()).then_some(("f", &table));
-            let door = super::read(get, issuers, &mut faults);
+            let door = read(get, issuers, &mut faults);
             let url = "https://narthex.example";
             let servers = options(&door, url, "0.0.0.0:7717", true).map(|one| one.servers);
             (servers, faults.join("\n"))
         };
         let corp = "[corp]\nissuer = 'https://id.example/'\n";
         let external = AuthorizationServers::External(vec!["https://id.example/".to_owned()]);
-        assert_eq!(read("external", corp), (Some(external), String::new()));
-        assert_eq!(read("on", corp), (Some(AuthorizationServers::Own), String::new()));
-        let (_, faults) = read("external", "");
+        assert_eq!(of("external", corp), (Some(external), String::new()));
+        assert_eq!(of("on", corp), (Some(AuthorizationServers::Own), String::new()));
+        let (_, faults) = of("external", "");
         assert!(faults.contains("add a section such as [oauth.issuers.corp]"), "{faults}");
-        let (_, faults) = read("off", corp);
+        let (_, faults) = of("off", corp);
         assert!(faults.contains("set it to `external`"), "{faults}");
     }
 }
