@@ -5,11 +5,13 @@
 
 mod connections;
 mod given;
+mod issuers;
 mod journal;
 mod keys;
 mod layers;
 mod oauth;
 mod programs;
+mod reading;
 mod settings;
 mod signin;
 mod tls;

@@ -6,10 +6,15 @@
 //! memory alone, with the table of permissions, which follows the store.
 
 mod access;
+mod answers;
+mod assertions;
 mod clients;
+mod company;
 mod connections;
 mod fault;
 mod fetched_keys;
+mod foreign;
+mod issuers;
 mod keys;
 mod requests;
 mod server;
@@ -19,11 +24,12 @@ use narthex_store::Store;
 
 pub use self::{
     access::DoorAccess,
+    answers::{DoorAnswer, DoorAsserted, DoorForm, DoorToken},
     connections::NewConnection,
     fault::{DoorFault, DoorStop},
+    foreign::DoorForeign,
     requests::{DoorBrowser, DoorChoice, DoorHuman},
     server::DoorServer,
-    tokens::{DoorAnswer, DoorForm},
 };
 use crate::Control;
 

@@ -44,8 +44,8 @@ pub use catalog::{
 };
 pub use control::{Control, ControlOptions};
 pub use door::{
-    DoorAccess, DoorAnswer, DoorBrowser, DoorChoice, DoorDesk, DoorFault, DoorForm, DoorHuman,
-    DoorServer, DoorStop, NewConnection,
+    DoorAccess, DoorAnswer, DoorAsserted, DoorBrowser, DoorChoice, DoorDesk, DoorFault,
+    DoorForeign, DoorForm, DoorHuman, DoorServer, DoorStop, DoorToken, NewConnection,
 };
 pub use error::ControlError;
 pub use follow::{FileStatus, Reloaded};
@@ -64,7 +64,10 @@ pub use narthex_catalog::{
     VariablesError,
 };
 pub use narthex_cedar::{Named, RuleFault, RuleFaults, RuleName, RuleSet, SCHEMA as POLICY_SCHEMA};
-pub use narthex_login::{ConsentError, DoorOptions, LocalConsent, LoginOptions, ProviderOptions};
+pub use narthex_login::{
+    ConsentError, DoorOptions, IssuerAgent, IssuerOptions, LocalConsent, LoginOptions,
+    ProviderOptions,
+};
 pub use narthex_model::{AgentEnv, Page};
 pub use narthex_oauth_client::{
     Begun as SignInBegun, DeviceBegun, DeviceState, Finished as SignInFinished, GrantStatus,

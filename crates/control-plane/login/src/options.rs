@@ -1,7 +1,13 @@
 //! Options of signing in.
 
-use narthex_model::{Roles, WorkspaceId};
-use narthex_oauth::server::{DocumentHosts, Door, RedirectRules};
+use std::sync::Arc;
+
+use narthex_model::{AgentName, Roles, WorkspaceId};
+use narthex_oauth::{
+    scopes::Scopes,
+    server::{AuthorizationServers, DocumentHosts, Door, RedirectRules, TrustedIssuer},
+};
+use url::Url;
 
 use crate::{
     PublicOrigin, SessionLimits,
@@ -40,6 +46,39 @@ pub struct DoorOptions {
     pub documents: DocumentHosts,
     /// The proof of a human where none has signed in.
     pub consent: LocalConsent,
+    /// The servers whose tokens clients are told to get. With others than narthex itself, narthex
+    /// gives no tokens.
+    pub servers: AuthorizationServers,
+    /// The company's own issuers, whose access tokens and assertions count.
+    pub issuers: Vec<Arc<IssuerOptions>>,
+}
+
+/// An issuer of a company, whose access tokens open the door.
+#[derive(Debug, Clone)]
+pub struct IssuerOptions {
+    /// Narthex's name for the issuer, in the settings and in the log.
+    pub name: String,
+    /// The issuer and its algorithms.
+    pub trusted: TrustedIssuer,
+    /// The address of its keys; `None` if its metadata names the address.
+    pub jwks_uri: Option<Url>,
+    /// The issuer's own name for this door, which counts as each of the resources.
+    pub audience: Option<String>,
+    /// The clients whose tokens count, by their ids at the issuer; `None` for all.
+    pub clients: Option<Vec<String>>,
+    /// The scopes that a token needs.
+    pub scopes: Scopes,
+    /// The agent whose servers the clients see; `None` for the live configuration.
+    pub agent: Option<IssuerAgent>,
+}
+
+/// An agent with its workspace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IssuerAgent {
+    /// The workspace.
+    pub workspace: WorkspaceId,
+    /// The agent.
+    pub agent: AgentName,
 }
 
 /// The proof of a human on the page of consent, where no human has signed in.
@@ -58,7 +97,24 @@ impl DoorOptions {
     #[must_use]
     pub fn new(door: Door) -> Self {
         let (redirects, documents) = (RedirectRules::default(), DocumentHosts::default());
-        Self { door, redirects, documents, consent: LocalConsent::default() }
+        let (consent, servers) = (LocalConsent::default(), AuthorizationServers::Own);
+        Self { door, redirects, documents, consent, servers, issuers: Vec::new() }
+    }
+}
+
+impl IssuerOptions {
+    /// An issuer with the default rules: all of its clients see the live configuration.
+    #[must_use]
+    pub fn new(name: String, trusted: TrustedIssuer) -> Self {
+        Self {
+            name,
+            trusted,
+            jwks_uri: None,
+            audience: None,
+            clients: None,
+            scopes: Scopes::default(),
+            agent: None,
+        }
     }
 }
 

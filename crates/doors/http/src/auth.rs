@@ -5,11 +5,12 @@ use std::{fmt, sync::Arc};
 
 use http::{HeaderMap, header, request::Parts};
 use narthex_control::{
-    AccessError, Account, Actor, ActorKind, Control, DoorAccess, DoorDesk, KnownClient, KnownToken,
-    SignedIn,
+    AccessError, Account, Actor, ActorKind, Control, DoorAccess, DoorDesk, DoorForeign,
+    KnownClient, KnownToken, SignedIn,
 };
 use narthex_gateway::{Gateway, Holder, RunToken, RunView};
 use narthex_model::{ErrorKind, PrincipalId, Reader, Role, WorkspaceId};
+use narthex_oauth::server::Refusal;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
@@ -17,7 +18,7 @@ use crate::listener::single;
 use crate::{
     Access,
     problem::Problem,
-    routes::AUTHOR,
+    routes::{self, AUTHOR},
     signin::{check_cookie_request, session_cookie},
 };
 
@@ -66,6 +67,8 @@ pub(crate) enum Caller {
     Client(Arc<KnownClient>),
     /// A client with an access token of the door, which opens one endpoint.
     Delegated(DoorAccess),
+    /// A client with an access token of an issuer of the company, or the refusal of the token.
+    Foreign(Result<Arc<DoorForeign>, Refusal>),
 }
 
 /// The credential that a request carries.
@@ -87,14 +90,14 @@ pub(crate) struct Proofs<'d> {
 
 /// Identifies the caller. Returns `None` if the request has no credentials, or credentials that
 /// prove no identity. No other function identifies callers. It reads only memory, except for the
-/// token of a run or of the door that this process has not loaded yet.
+/// token of a run, of the door or of an issuer that this process has not loaded yet.
 pub(crate) async fn authenticate(
     proofs: Proofs<'_>,
     parts: &Parts,
 ) -> Result<Option<Caller>, Problem> {
     let Some(credential) = Credential::of(proofs, &parts.headers) else { return Ok(None) };
     match credential {
-        Credential::Bearer(token) => of_token(proofs, token).await,
+        Credential::Bearer(token) => of_token(proofs, token, parts).await,
         Credential::Cookie(token) => Ok(of_cookie(proofs, token, parts)?.map(Caller::Principal)),
     }
 }
@@ -114,7 +117,11 @@ fn of_cookie(proofs: Proofs<'_>, token: &str, parts: &Parts) -> Result<Option<Pr
     Ok(Some(Principal::Human(signed_in)))
 }
 
-async fn of_token(proofs: Proofs<'_>, token: &str) -> Result<Option<Caller>, Problem> {
+async fn of_token(
+    proofs: Proofs<'_>,
+    token: &str,
+    parts: &Parts,
+) -> Result<Option<Caller>, Problem> {
     let known = |principal| Ok(Some(Caller::Principal(principal)));
     let Proofs { gateway, control, admin } = proofs;
     if let Some(run) = gateway.runs().identify(token) {
@@ -138,8 +145,17 @@ async fn of_token(proofs: Proofs<'_>, token: &str) -> Result<Option<Caller>, Pro
     }
     let Some(desk) = DoorDesk::of(control) else { return Ok(None) };
     // Boxed: reading the store must not enlarge the future of every call.
-    let access = Box::pin(desk.access(token)).await?;
-    Ok(access.map(Caller::Delegated))
+    if let Some(access) = Box::pin(desk.access(token)).await? {
+        return Ok(Some(Caller::Delegated(access)));
+    }
+    // Tokens of others open MCP endpoints alone.
+    let path = parts.uri.path();
+    let Some(path) = routes::find(path).and_then(|place| place.endpoint(path)) else {
+        return Ok(None);
+    };
+    let resource = desk.server().door().resource(&path);
+    let foreign = Box::pin(desk.foreign(token, resource)).await?;
+    Ok(foreign.map(Caller::Foreign))
 }
 
 impl<'r> Credential<'r> {

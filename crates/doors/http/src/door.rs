@@ -228,7 +228,7 @@ impl Door {
             Err(problem) => return problem.answer(),
         };
         let Some(place) = found else { return not_found() };
-        let caller = match self.delegated(caller, &place, &parts) {
+        let caller = match self.delegated(caller, &place, &parts).await {
             Ok(caller) => caller,
             Err(refused) => return *refused,
         };
@@ -245,9 +245,7 @@ impl Door {
                 Err(refused) => return refused,
             },
             (_, Caller::Client(client)) => return self.no_client(&client, parts.uri.path()),
-            (_, Caller::Delegated(access)) => {
-                return self.no_client(&access.client, parts.uri.path());
-            }
+            (_, Caller::Delegated(_) | Caller::Foreign(_)) => return self.unauthorized(&parts),
             (Access::Client, Caller::Principal(principal)) => {
                 return self.no_run(&principal, parts.uri.path());
             }
@@ -483,7 +481,8 @@ impl Door {
         }
         let principal = match authenticate(self.proofs(), parts).await {
             Ok(Some(Caller::Principal(principal))) => principal,
-            Ok(Some(Caller::Client(_) | Caller::Delegated(_)) | None) | Err(_) => return health,
+            Ok(Some(Caller::Client(_) | Caller::Delegated(_) | Caller::Foreign(_)) | None)
+            | Err(_) => return health,
         };
         let nowhere = || Err(Problem::new(ErrorKind::NotFound, "nothing is here"));
         if authorize(Access::Shared, &principal, nowhere).is_err() {

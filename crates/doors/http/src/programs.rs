@@ -4,8 +4,12 @@
 //! The addresses in documents come from the settings; the header `Host` only chooses among the
 //! names of the door.
 
+use std::sync::Arc;
+
 use http::{HeaderName, HeaderValue, Request, StatusCode, header, request::Parts};
-use narthex_control::{Control, ControlError, DoorAnswer, DoorDesk, DoorForm, DoorServer};
+use narthex_control::{
+    Control, ControlError, DoorAnswer, DoorDesk, DoorForeign, DoorForm, DoorServer, DoorToken,
+};
 use narthex_gateway::Holder;
 use narthex_model::{ErrorKind, problem_code};
 use narthex_oauth::server::{
@@ -19,7 +23,7 @@ use crate::{
     auth::Caller,
     body::{self, RequestBody, Room},
     cors,
-    door::{Door, not_found},
+    door::{Door, not_found, wrong_method},
     problem::Problem,
     respond::{self, Response, closing},
     routes::{self, Place, ProgramTarget, Target},
@@ -29,6 +33,12 @@ use crate::{
 /// The refusals of an access token.
 const FOREIGN: Refusal = Refusal::BadToken("the access token is for another resource");
 const UNKNOWN: Refusal = Refusal::BadToken("the token is unknown, has expired or was revoked");
+
+/// The answers to a token of an issuer whose client cannot be let in.
+const NOT_LET_IN: &str = "this client may not act here for the person of its token; ask an \
+                          operator, who finds the cause in the daemon's log";
+const NOT_NOW: &str = "this client cannot be let in now; the cause is in the daemon's log, for an \
+                       operator";
 
 impl Door {
     /// The authorization server; `None` if the door gives no tokens.
@@ -47,6 +57,9 @@ impl Door {
         if target == ProgramTarget::Metadata {
             return metadata(desk.server(), parts);
         }
+        if !desk.server().gives_tokens() {
+            return not_found();
+        }
         let room = Room::Api(&self.api_bodies, Holder::Visitors);
         let within = self.options.body_timeout;
         let bytes = match body::read_in(body, REGISTRATION_MAX, within, Some(room)).await {
@@ -60,7 +73,17 @@ impl Door {
             body: &bytes,
         };
         let done = match target {
-            ProgramTarget::Token => desk.token(form).await,
+            ProgramTarget::Token => match Box::pin(desk.token(form)).await {
+                Ok(DoorToken::Answered(answer)) => Ok(answer),
+                Ok(DoorToken::Asserted(asserted)) => {
+                    let Some(runs) = &self.options.runs else { return not_found() };
+                    match Box::pin(runs.door_asserted(*asserted)).await {
+                        Ok(answer) => Ok(answer),
+                        Err(error) => return Problem::from(error).answer(),
+                    }
+                }
+                Err(error) => Err(error),
+            },
             ProgramTarget::Revoke => desk.revoke(form).await,
             ProgramTarget::Register | ProgramTarget::Metadata => {
                 let registered = desk.register(&bytes).await;
@@ -92,7 +115,7 @@ impl Door {
     /// for other requests, and if the door gives no tokens.
     pub(crate) fn refuse_query(&self, place: &Place<'_>, parts: &Parts) -> Option<Response> {
         let query = parts.uri.query()?;
-        let path = endpoint(place, parts)?;
+        let path = place.endpoint(parts.uri.path())?;
         let server = self.desk()?.server();
         let refusal = bearer_token(None, Some(query)).err()?;
         self.refused("token");
@@ -104,20 +127,25 @@ impl Door {
     ///
     /// # Errors
     /// The answer to a token that is for another resource.
-    pub(crate) fn delegated(
+    pub(crate) async fn delegated(
         &self,
         caller: Caller,
         place: &Place<'_>,
         parts: &Parts,
     ) -> Result<Caller, Box<Response>> {
-        let Caller::Delegated(access) = caller else { return Ok(caller) };
+        let access = match caller {
+            Caller::Delegated(access) => access,
+            // Boxed: letting a client in must not enlarge the future of every call.
+            Caller::Foreign(found) => return Box::pin(self.foreign(found, place, parts)).await,
+            caller @ (Caller::Principal(_) | Caller::Client(_)) => return Ok(caller),
+        };
         let Some(desk) = self.desk() else { return Err(Box::new(self.unauthorized(parts))) };
         let server = desk.server();
         if place.first().access != Access::Client {
             // Refused as every client is.
             return Ok(Caller::Client(access.client));
         }
-        let path = endpoint(place, parts);
+        let path = place.endpoint(parts.uri.path());
         let checked = match &path {
             Some(path) => access.check(&server.door().resource(path), server.scopes()),
             None => Err(FOREIGN),
@@ -132,11 +160,49 @@ impl Door {
         }
     }
 
+    /// The client behind an access token of an issuer of the company. A request with a wrong method
+    /// is no call, so it lets no client in.
+    async fn foreign(
+        &self,
+        found: Result<Arc<DoorForeign>, Refusal>,
+        place: &Place<'_>,
+        parts: &Parts,
+    ) -> Result<Caller, Box<Response>> {
+        let (Some(desk), Some(path)) = (self.desk(), place.endpoint(parts.uri.path())) else {
+            return Err(Box::new(self.unauthorized(parts)));
+        };
+        let foreign = found.map_err(|refusal| {
+            self.refused("token");
+            Box::new(challenged(desk.server(), refusal, parts, &path))
+        })?;
+        if place.route(&parts.method).is_none() {
+            return Err(Box::new(wrong_method(&place.allowed())));
+        }
+        let Some(runs) = &self.options.runs else {
+            let text = "this process creates no runs";
+            return Err(Box::new(Problem::new(ErrorKind::Conflict, text).answer()));
+        };
+        let error = match runs.door_foreign(&foreign).await {
+            Ok(client) => return Ok(Caller::Client(client)),
+            Err(error) => error,
+        };
+        // The cause may reveal facts that outside clients should not know.
+        tracing::warn!(
+            client.id = foreign.name(),
+            "a client with a token of an issuer is not let in: {error}"
+        );
+        let (kind, text) = match error.kind() {
+            ErrorKind::Denied => (ErrorKind::Denied, NOT_LET_IN),
+            _ => (ErrorKind::Unavailable, NOT_NOW),
+        };
+        Err(Box::new(Problem::new(kind, text).answer()))
+    }
+
     /// The challenge for a request without a valid token (R1); `None` where the door gives no
     /// tokens, and beside MCP endpoints.
     pub(crate) fn challenge(&self, parts: &Parts) -> Option<HeaderValue> {
         let server = self.desk()?.server();
-        let path = endpoint(&routes::find(parts.uri.path())?, parts)?;
+        let path = routes::find(parts.uri.path())?.endpoint(parts.uri.path())?;
         let refusal = match parts.headers.contains_key(header::AUTHORIZATION) {
             true => UNKNOWN,
             false => Refusal::NoToken,
@@ -167,11 +233,13 @@ impl Door {
 
 fn metadata(server: &DoorServer, parts: &Parts) -> Response {
     let document = match WellKnown::at(parts.uri.path()) {
-        Some(WellKnown::AuthorizationServer) => server.server_metadata(),
+        Some(WellKnown::AuthorizationServer) if server.gives_tokens() => server.server_metadata(),
         Some(WellKnown::Resource(path)) if is_endpoint(&path) => {
             server.resource_metadata(host(parts), &path)
         }
-        Some(WellKnown::Resource(_)) | None => return not_found(),
+        Some(WellKnown::AuthorizationServer | WellKnown::Resource(_)) | None => {
+            return not_found();
+        }
     };
     let payload = Payload::from(document.to_string().into_bytes());
     let mut response = respond::json(StatusCode::OK, payload);
@@ -182,21 +250,7 @@ fn metadata(server: &DoorServer, parts: &Parts) -> Response {
 /// True if the door has an endpoint of this form. Nothing is said about its servers.
 fn is_endpoint(path: &DoorPath) -> bool {
     let found = routes::find(path.as_str());
-    found.is_some_and(|place| is_of_mcp(place.first().target))
-}
-
-fn is_of_mcp(target: Target) -> bool {
-    matches!(target, Target::Aggregated | Target::Transparent | Target::InProfile)
-}
-
-/// The MCP endpoint of a request; `None` for other routes. A posted call belongs to the endpoint of
-/// its server.
-fn endpoint(place: &Place<'_>, parts: &Parts) -> Option<DoorPath> {
-    match place.first().target {
-        Target::ToolCall => DoorPath::parse(&format!("/mcp/{}", place.segments[0])),
-        target if is_of_mcp(target) => DoorPath::parse(parts.uri.path()),
-        _ => None,
-    }
+    found.is_some_and(|place| place.first().target.is_mcp())
 }
 
 fn host(parts: &Parts) -> &str {

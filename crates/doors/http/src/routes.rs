@@ -257,7 +257,12 @@ pub const ROUTES: &[Route] = &[
     program("/.well-known/openid-configuration", READ, PUBLIC, ProgramTarget::Metadata),
     program("/.well-known/openid-configuration/{path}", READ, PUBLIC, ProgramTarget::Metadata),
     program("/register", "POST", "none: it is open, within limits", ProgramTarget::Register),
-    program("/token", "POST", "the code or refresh token, and the client's", ProgramTarget::Token),
+    program(
+        "/token",
+        "POST",
+        "the code, refresh token or assertion, and the client's",
+        ProgramTarget::Token,
+    ),
     program("/revoke", "POST", "the token, and the client's", ProgramTarget::Revoke),
     own("/authorize", READ, "none: it shows the sign-in page", SignInTarget::Authorize),
     own("/consent/{token}", READ, "the cookie of the page", SignInTarget::Consent),

@@ -104,6 +104,9 @@ pub(crate) const KEYS: &[Key] = &[
 /// The section in which each member is a provider.
 const OIDC: &str = "signin.oidc";
 
+/// The section in which each member is an issuer of the company.
+const ISSUERS: &str = "oauth.issuers";
+
 /// The section in which each member is an executor.
 const EXECUTORS: &str = "executors";
 
@@ -113,6 +116,8 @@ pub(crate) struct Layers {
     given: BTreeMap<&'static str, Given>,
     /// The file's OpenID providers, which have names of their own, and the file.
     pub(crate) oidc: Option<(String, Table)>,
+    /// The file's issuers, likewise.
+    pub(crate) issuers: Option<(String, Table)>,
     /// The file's executors, likewise.
     pub(crate) executors: Option<(String, Table)>,
     pub(crate) faults: Vec<String>,
@@ -140,7 +145,7 @@ impl Layers {
                 || KEYS
                     .iter()
                     .map(|key| key.path)
-                    .chain([OIDC])
+                    .chain([OIDC, ISSUERS])
                     .any(|known| known.starts_with(&format!("{path}.")));
             if let Some(key) = KEYS.iter().find(|key| key.path == path) {
                 self.add(key, value.clone(), format!("{name}: `{path}`"));
@@ -148,6 +153,10 @@ impl Layers {
                 && let Value::Table(providers) = value
             {
                 self.oidc = Some((name.to_owned(), providers.clone()));
+            } else if path == ISSUERS
+                && let Value::Table(issuers) = value
+            {
+                self.issuers = Some((name.to_owned(), issuers.clone()));
             } else if path == EXECUTORS
                 && let Value::Table(executors) = value
             {

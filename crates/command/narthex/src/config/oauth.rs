@@ -1,13 +1,13 @@
-//! The settings of the door as an authorization server for its clients.
+//! The settings of the door as a protected resource, and as an authorization server for clients.
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, sync::Arc};
 
-use narthex_control::{DoorOptions, LocalConsent};
+use narthex_control::{DoorOptions, IssuerOptions, LocalConsent};
 use narthex_login::PublicOrigin;
-use narthex_oauth::server::{DocumentHosts, Door, RedirectRules};
-use toml::Value;
+use narthex_oauth::server::{AuthorizationServers, DocumentHosts, Door, RedirectRules};
+use toml::{Table, Value};
 
-use super::given::Given;
+use super::{given::Given, issuers};
 
 /// The names by which clients of this machine reach a listener on loopback.
 const LOCAL_NAMES: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
@@ -19,6 +19,7 @@ pub(crate) struct DoorGiven {
     has_local_click: bool,
     redirects: Option<RedirectRules>,
     documents: DocumentHosts,
+    issuers: Vec<Arc<IssuerOptions>>,
 }
 
 /// The condition on which the door gives tokens.
@@ -28,6 +29,8 @@ enum Mode {
     #[default]
     Auto,
     On,
+    /// The company's issuers give tokens, and this daemon gives none.
+    External,
     Off,
 }
 
@@ -43,7 +46,7 @@ impl DoorGiven {
         let is_local = listen.ip().is_loopback();
         let is_on = match self.mode {
             Mode::Auto => is_local || is_public && origin.is_https(),
-            Mode::On => true,
+            Mode::On | Mode::External => true,
             Mode::Off => false,
         };
         // An origin of pages is one of a door as well.
@@ -57,7 +60,20 @@ impl DoorGiven {
         let consent = if has_click { LocalConsent::Click } else { LocalConsent::SignIn };
         let usual = DoorOptions::new(door);
         let redirects = self.redirects.clone().unwrap_or(usual.redirects);
-        Some(DoorOptions { redirects, documents: self.documents.clone(), consent, ..usual })
+        let (documents, issuers) = (self.documents.clone(), self.issuers.clone());
+        let servers = match self.mode {
+            Mode::External => {
+                let texts = issuers.iter().map(|one| one.trusted.issuer.clone());
+                AuthorizationServers::External(texts.collect())
+            }
+            Mode::Auto | Mode::On | Mode::Off => AuthorizationServers::Own,
+        };
+        Some(DoorOptions { redirects, documents, consent, servers, issuers, ..usual })
+    }
+
+    /// The company's own issuers.
+    pub(super) fn issuers(&self) -> &[Arc<IssuerOptions>] {
+        &self.issuers
     }
 }
 
@@ -71,6 +87,7 @@ fn local_names(is_tls: bool, port: u16) -> [String; 3] {
 /// Reads the settings; all faults are added.
 pub(crate) fn read<'g>(
     get: impl Fn(&str) -> Option<&'g Given>,
+    issuers: Option<(&str, &Table)>,
     faults: &mut Vec<String>,
 ) -> DoorGiven {
     let mut door = DoorGiven::default();
@@ -78,8 +95,9 @@ pub(crate) fn read<'g>(
         match given.value.as_str() {
             Some("auto") => door.mode = Mode::Auto,
             Some("on") => door.mode = Mode::On,
+            Some("external") => door.mode = Mode::External,
             Some("off") => door.mode = Mode::Off,
-            _ => faults.push(format!("{} must be `auto`, `on` or `off`", given.source)),
+            _ => faults.push(format!("{} must be `auto`, `on`, `external` or `off`", given.source)),
         }
     }
     let click = get("oauth.local_click").and_then(|given| given.value.as_bool());
@@ -93,6 +111,21 @@ pub(crate) fn read<'g>(
     if let Some(given) = get("oauth.document_hosts") {
         let hosts = texts(given).map(str::to_ascii_lowercase).collect();
         door.documents = DocumentHosts::Only(hosts);
+    }
+    if let Some((file, table)) = issuers {
+        door.issuers = issuers::read(file, table, faults);
+    }
+    let source = get("oauth.door").map_or("", |given| given.source.as_str());
+    match (door.mode, issuers) {
+        (Mode::External, None) => faults.push(format!(
+            "{source} is `external`, and there are no issuers: add a section such as \
+             [oauth.issuers.corp] with `issuer`"
+        )),
+        (Mode::Off, Some((file, _))) => faults.push(format!(
+            "{file}: `oauth.issuers` has no effect while `oauth.door` is `off`: set it to \
+             `external`, or remove the section"
+        )),
+        _ => {}
     }
     door
 }
@@ -160,8 +193,31 @@ mod tests {
             _ => None,
         };
         let mut faults = Vec::new();
-        read(get, &mut faults);
+        read(get, None, &mut faults);
         assert_eq!(faults.len(), 2, "{faults:?}");
-        assert!(faults[0].contains("`auto`, `on` or `off`"), "{faults:?}");
+        assert!(faults[0].contains("`auto`, `on`, `external` or `off`"), "{faults:?}");
+    }
+
+    /// R3: in the mode `external` the documents name the company's issuer, letter by letter.
+    #[test]
+    fn door_r3_the_mode_external_names_the_issuers() {
+        let of = |mode: &str, text: &str| {
+            let (mode, table) = (given(mode), text.parse::<Table>().unwrap());
+            let get = |path: &str| (path == "oauth.door").then_some(&mode);
+            let mut faults = Vec::new();
+            let issuers = (!table.is_empty()).then_some(("f", &table));
+            let door = read(get, issuers, &mut faults);
+            let url = "https://narthex.example";
+            let servers = options(&door, url, "0.0.0.0:7717", true).map(|one| one.servers);
+            (servers, faults.join("\n"))
+        };
+        let corp = "[corp]\nissuer = 'https://id.example/'\n";
+        let external = AuthorizationServers::External(vec!["https://id.example/".to_owned()]);
+        assert_eq!(of("external", corp), (Some(external), String::new()));
+        assert_eq!(of("on", corp), (Some(AuthorizationServers::Own), String::new()));
+        let (_, faults) = of("external", "");
+        assert!(faults.contains("add a section such as [oauth.issuers.corp]"), "{faults}");
+        let (_, faults) = of("off", corp);
+        assert!(faults.contains("set it to `external`"), "{faults}");
     }
 }

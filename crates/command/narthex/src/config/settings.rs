@@ -586,8 +586,10 @@ fn sign_in(layers: &Layers, env: &dyn Fn(&str) -> Option<String>) -> (SignIn, Ve
     let sign_in = signin::read(public_url, providers, env, &mut faults);
     let given = layers.get("oauth.client_metadata_url");
     let document = given.and_then(|given| Some((given.value.as_str()?, given.source.as_str())));
-    let mut sign_in = sign_in.with_client_metadata(document, &mut faults);
-    sign_in.door = oauth::read(|path| layers.get(path), &mut faults);
+    let sign_in = sign_in.with_client_metadata(document, &mut faults);
+    let issuers = layers.issuers.as_ref().map(|(file, table)| (file.as_str(), table));
+    let door = oauth::read(|path| layers.get(path), issuers, &mut faults);
+    let sign_in = sign_in.with_door(door, &mut faults);
     (sign_in, faults)
 }
 

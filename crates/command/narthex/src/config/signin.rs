@@ -12,7 +12,7 @@ use narthex_model::{Role, Roles, Secret, WorkspaceId, meant_hint};
 use toml::{Table, Value};
 use url::Url;
 
-use super::oauth::DoorGiven;
+use super::{oauth::DoorGiven, reading::Reading};
 
 /// Prefix of the variable with narthex's password at a provider; the provider's name follows.
 pub(crate) const SECRET: &str = "NARTHEX_OIDC_SECRET_";
@@ -25,8 +25,8 @@ const MEMBERS: [&str; 6] =
 pub(crate) struct SignIn {
     public_url: Option<PublicOrigin>,
     providers: Vec<ProviderOptions>,
-    /// The door as an authorization server.
-    pub(super) door: DoorGiven,
+    /// The door as a protected resource and an authorization server.
+    door: DoorGiven,
     client_metadata_url: Option<Url>,
 }
 
@@ -76,6 +76,32 @@ impl SignIn {
         self
     }
 
+    /// The same settings with those of the door. An issuer of the company has to be one at which
+    /// humans sign in; a fault is added otherwise.
+    pub(super) fn with_door(mut self, door: DoorGiven, faults: &mut Vec<String>) -> Self {
+        for issuer in door.issuers() {
+            let is_it = |one: &&ProviderOptions| one.client.issuer_text == issuer.trusted.issuer;
+            let provider = self.providers.iter().find(is_it);
+            let place = format!("`oauth.issuers.{}`", issuer.name);
+            match provider {
+                None => faults.push(format!(
+                    "{place}: no provider of `signin.oidc` has this `issuer`, so that no account \
+                     can belong to a token: add one, by which your people sign in once"
+                )),
+                Some(one) if issuer.audience.as_ref() == Some(&one.client.client_id) => {
+                    faults.push(format!(
+                        "{place}: `audience` is the `client_id` of `signin.oidc.{}`, so that ID \
+                         tokens would open the door: give the API a name of its own at the issuer",
+                        one.name
+                    ));
+                }
+                Some(_) => {}
+            }
+        }
+        self.door = door;
+        self
+    }
+
     /// The value of `Host` that browsers send.
     #[must_use]
     pub(crate) fn host(&self) -> Option<&str> {
@@ -114,12 +140,6 @@ pub(crate) fn read(
         sign_in.providers.extend(reading.provider(name, env));
     }
     sign_in
-}
-
-struct Reading<'a> {
-    place: String,
-    table: &'a Table,
-    faults: &'a mut Vec<String>,
 }
 
 impl Reading<'_> {
@@ -205,37 +225,6 @@ impl Reading<'_> {
         }
         pairs
     }
-
-    fn list(&mut self, member: &str) -> Vec<String> {
-        let Some(value) = self.table.get(member) else { return Vec::new() };
-        let texts = value.as_array().and_then(|items| {
-            items.iter().map(|item| item.as_str().map(str::to_owned)).collect::<Option<Vec<_>>>()
-        });
-        texts.unwrap_or_else(|| {
-            self.fault(&format!("`{member}` must be a list of texts"));
-            Vec::new()
-        })
-    }
-
-    fn needed(&mut self, member: &str) -> Option<String> {
-        if !self.table.contains_key(member) {
-            self.fault(&format!("`{member}` is missing"));
-        }
-        self.text(member)
-    }
-
-    fn text(&mut self, member: &str) -> Option<String> {
-        let value = self.table.get(member)?;
-        let text = value.as_str().filter(|text| !text.is_empty()).map(str::to_owned);
-        if text.is_none() {
-            self.fault(&format!("`{member}` must be a text"));
-        }
-        text
-    }
-
-    fn fault(&mut self, text: &str) {
-        self.faults.push(format!("{}: {text}", self.place));
-    }
 }
 
 #[cfg(test)]
@@ -302,6 +291,25 @@ mod tests {
         for bad in ["http://narthex.example/client.json", "https://narthex.example", "client"] {
             assert_eq!(read(bad), (None, 1), "{bad}");
         }
+    }
+
+    /// Tokens lead to accounts by issuer and subject, and ID tokens are no access tokens.
+    #[test]
+    fn door_r5_people_of_an_issuer_sign_in_there_as_well() {
+        let (sign_in, _) = reading("[corp]\nissuer = 'https://id.example'\nclient_id = 'n'\n");
+        let faults = |issuer: &str, audience: &str| {
+            let text = format!("[corp]\nissuer = '{issuer}'\naudience = '{audience}'\n");
+            let table = text.parse::<Table>().unwrap();
+            let mut faults = Vec::new();
+            let door = crate::config::oauth::read(|_| None, Some(("f", &table)), &mut faults);
+            sign_in.clone().with_door(door, &mut faults);
+            faults.join("\n")
+        };
+        assert_eq!(faults("https://id.example", "api://narthex"), "");
+        let foreign = faults("https://other.example", "api://narthex");
+        assert!(foreign.contains("no provider of `signin.oidc`"), "{foreign}");
+        let own = faults("https://id.example", "n");
+        assert!(own.contains("`client_id` of `signin.oidc.corp`"), "{own}");
     }
 
     #[test]

@@ -200,9 +200,18 @@ impl DoorServer {
     /// without redirects.
     pub(super) async fn get(&self, url: &Url) -> Result<Got, DocumentError> {
         let _place = self.fetches.try_acquire().map_err(|_full| DocumentError::Unreachable)?;
+        self.get_within(url, AllowedAddresses::Public).await
+    }
+
+    /// Asks a host within these addresses, with the limits of time and size of [`Self::get`].
+    pub(super) async fn get_within(
+        &self,
+        url: &Url,
+        reach: AllowedAddresses,
+    ) -> Result<Got, DocumentError> {
         let settings = ClientSettings {
             connect_timeout: FETCH.time,
-            reach: AllowedAddresses::Public,
+            reach,
             proxies: self.proxies.clone(),
             max_idle: 0,
             // An answer that redirects is one without a document.

@@ -28,6 +28,9 @@ pub enum DoorFault {
         /// The workspace.
         workspace: WorkspaceId,
     },
+    /// The client was revoked for this human, or disabled.
+    #[error("this client was revoked for you; sign in with another client, or ask an operator")]
+    Revoked,
     /// The resource of the request has other servers than the chosen ones.
     #[error("the client asked for another endpoint than the chosen servers have; choose again")]
     Unfit,
@@ -50,7 +53,7 @@ impl DoorFault {
             Self::Off => ErrorKind::NotFound,
             Self::Gone | Self::Unfit | Self::Refused(_) => ErrorKind::Conflict,
             Self::Full => ErrorKind::Exhausted,
-            Self::NotAllowed { .. } => ErrorKind::Denied,
+            Self::NotAllowed { .. } | Self::Revoked => ErrorKind::Denied,
             Self::Damaged | Self::Randomness(_) => ErrorKind::Unavailable,
         }
     }

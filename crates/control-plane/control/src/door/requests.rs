@@ -327,7 +327,7 @@ impl DoorDesk<'_> {
 
 impl DoorChoice {
     /// True if this is the choice of a registered client.
-    fn is_of(&self, client: &KnownClient) -> bool {
+    pub(super) fn is_of(&self, client: &KnownClient) -> bool {
         Self::of(client) == *self
     }
 

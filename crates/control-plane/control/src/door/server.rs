@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use narthex_http_client::Proxies;
 use narthex_login::{DoorOptions, LocalConsent};
-use narthex_model::McpClientId;
+use narthex_model::{McpClientId, PrincipalId};
 use narthex_oauth::{
     TokenHash,
     scopes::{OFFLINE_ACCESS, Scopes},
@@ -17,7 +17,7 @@ use narthex_oauth::{
 use serde_json::Value;
 use tokio::sync::Semaphore;
 
-use super::fetched_keys::FetchedKeys;
+use super::{fetched_keys::FetchedKeys, foreign::DoorForeign};
 use crate::live::KeyedLock;
 
 /// The scope of ordinary work. Rights for single tools are grants of humans, and no scopes.
@@ -38,10 +38,21 @@ pub struct DoorServer {
     pub(super) fetches: Semaphore,
     /// The keys of programs that name an address for them.
     pub(super) keys: FetchedKeys,
+    /// The keys of the company's own issuers.
+    pub(super) issuer_keys: FetchedKeys,
+    /// Access tokens of these issuers that this process has verified.
+    pub(super) foreign: papaya::HashMap<TokenHash, Arc<DoorForeign>>,
+    /// Locks per person whose client is let in.
+    pub(super) letting_in: KeyedLock<PrincipalId>,
+    /// The scopes that all these issuers need.
+    issuer_scopes: Scopes,
 }
 
 impl DoorServer {
     pub(crate) fn new(options: DoorOptions, proxies: Arc<Proxies>) -> Self {
+        let of_issuers = options.issuers.iter();
+        let issuer_scopes =
+            of_issuers.fold(Scopes::default(), |all, issuer| all.union(&issuer.scopes));
         Self {
             options,
             scopes: Scopes::default().with(SCOPE),
@@ -50,6 +61,10 @@ impl DoorServer {
             fetching: KeyedLock::default(),
             fetches: Semaphore::new(FETCHES_MAX),
             keys: FetchedKeys::default(),
+            issuer_keys: FetchedKeys::default(),
+            foreign: papaya::HashMap::new(),
+            letting_in: KeyedLock::default(),
+            issuer_scopes,
         }
     }
 
@@ -75,7 +90,15 @@ impl DoorServer {
     #[must_use]
     pub fn resource_metadata(&self, host: &str, path: &DoorPath) -> Value {
         let door = self.door().reached_at(host);
-        resource_metadata(&door, path, &AuthorizationServers::Own, &self.scopes)
+        let scopes = if self.gives_tokens() { &self.scopes } else { &self.issuer_scopes };
+        resource_metadata(&door, path, &self.options.servers, scopes)
+    }
+
+    /// True if narthex is the authorization server of its door, and false if only issuers of the
+    /// company are.
+    #[must_use]
+    pub fn gives_tokens(&self) -> bool {
+        self.options.servers == AuthorizationServers::Own
     }
 
     /// The metadata of the authorization server.
@@ -84,7 +107,10 @@ impl DoorServer {
         let features = ServerFeatures {
             registration: Feature::On,
             client_documents: Feature::On,
-            assertions: Feature::Off,
+            assertions: match self.options.issuers.is_empty() {
+                true => Feature::Off,
+                false => Feature::On,
+            },
             services: Feature::Off,
         };
         let scopes = self.scopes.clone().with(OFFLINE_ACCESS);
@@ -94,7 +120,10 @@ impl DoorServer {
     /// The challenge for a refused request of a client at this host.
     #[must_use]
     pub fn challenge(&self, refusal: Refusal, host: &str, path: &DoorPath) -> ChallengeAnswer {
-        refusal.challenge(&self.door().reached_at(host), path, &self.scopes)
+        // Tokens of narthex have all of its scopes, so that only one of an issuer lacks some.
+        let is_own = self.gives_tokens() && refusal != Refusal::MoreScopes;
+        let scopes = if is_own { &self.scopes } else { &self.issuer_scopes };
+        refusal.challenge(&self.door().reached_at(host), path, scopes)
     }
 }
 

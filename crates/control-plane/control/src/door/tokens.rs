@@ -18,31 +18,16 @@ use narthex_oauth::{
 use narthex_store::{DoorFamilyRow, DoorTokenRow, DoorTokens, Store, UsedCode};
 use serde::{Serialize, de::DeserializeOwned};
 
-use super::{DoorDesk, clients::ClientFault, fault::DoorFault};
+use super::{
+    DoorDesk,
+    answers::{DoorAnswer, DoorForm, DoorToken},
+    clients::ClientFault,
+    fault::DoorFault,
+};
 use crate::{Control, ControlError, KnownClient, access::of_client};
 
 /// Number of attempts at a decision whose records other requests change meanwhile.
 const ATTEMPTS: usize = 5;
-
-/// The answer to a program, and its consequence.
-#[derive(Debug)]
-pub struct DoorAnswer {
-    /// The answer.
-    pub answer: Answer,
-    /// The client whose run has to end, since tokens of it are revoked.
-    pub ended: Option<Arc<KnownClient>>,
-}
-
-/// The body of a request of a program, with the headers that belong to it.
-#[derive(Debug, Clone, Copy)]
-pub struct DoorForm<'a> {
-    /// The header `Authorization`.
-    pub authorization: Option<&'a str>,
-    /// The header `Content-Type`.
-    pub content_type: Option<&'a str>,
-    /// The body.
-    pub body: &'a [u8],
-}
 
 /// A record of the store with the client that it belongs to.
 #[derive(Debug)]
@@ -51,24 +36,12 @@ struct Found<T> {
     connection: McpClientId,
 }
 
-impl DoorAnswer {
-    fn plain(answer: Answer) -> Self {
-        Self { answer, ended: None }
-    }
-}
-
-impl From<OAuthError> for DoorAnswer {
-    fn from(error: OAuthError) -> Self {
-        Self::plain(error.answer())
-    }
-}
-
 impl DoorDesk<'_> {
-    /// Gives tokens for a code or a refresh token.
+    /// Gives tokens for a code or a refresh token, and checks an assertion.
     ///
     /// # Errors
     /// When the store fails. Refusals are answers.
-    pub async fn token(&self, form: DoorForm<'_>) -> Result<DoorAnswer, ControlError> {
+    pub async fn token(&self, form: DoorForm<'_>) -> Result<DoorToken, ControlError> {
         let server = self.server;
         let DoorForm { authorization, content_type, body } = form;
         let request = match TokenRequest::read(authorization, content_type, body, server.door()) {
@@ -79,13 +52,16 @@ impl DoorDesk<'_> {
             Ok(client) => client,
             Err(error) => return Ok(error.into()),
         };
+        let grant = match request.grant {
+            GrantRequest::Assertion(asked) => return self.asserted(asked, client).await,
+            grant => grant,
+        };
         for _ in 0..ATTEMPTS {
-            if let Some(done) = self.decided(&request.grant, &client).await? {
-                return Ok(done);
+            if let Some(done) = self.decided(&grant, &client).await? {
+                return Ok(DoorToken::Answered(done));
             }
         }
-        let text = "too many requests use this token at once; try again";
-        Ok(OAuthError::new(ErrorCode::TemporarilyUnavailable, text).into())
+        Ok(DoorToken::Answered(DoorAnswer::busy()))
     }
 
     /// Revokes a token of a program (RFC 7009).
@@ -201,7 +177,8 @@ impl DoorDesk<'_> {
         self.store_outcome(outcome, &connection, client).await
     }
 
-    async fn store_outcome(
+    /// Stores an outcome. `None` if another request was faster.
+    pub(super) async fn store_outcome(
         &self,
         outcome: Outcome,
         connection: &McpClientId,

@@ -21,6 +21,8 @@ use super::{
 pub(crate) const LEEWAY: Duration = Duration::from_secs(60);
 /// The longest token, in bytes. ID tokens with many groups of a person are long.
 const TOKEN_MAX: usize = 64 * 1024;
+/// A time that no clock reaches.
+const NEVER: Duration = Duration::from_secs(u64::MAX);
 /// The longest subject, by OpenID Connect Core 2.
 const SUBJECT_MAX: usize = 255;
 
@@ -210,6 +212,13 @@ impl Claims {
             None => Ok(None),
             Some(value) => value.as_f64().map(Some).ok_or(JwtFault::BadClaim(name)),
         }
+    }
+
+    /// The time at which the token expires, since 1970. It must be there.
+    pub(crate) fn expiry(&self) -> Result<Duration, JwtFault> {
+        let seconds = self.time("exp")?.ok_or(JwtFault::BadClaim("exp"))?;
+        // A time that is out of range is one that never comes.
+        Ok(Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(NEVER))
     }
 
     fn check_times(&self, now: SystemTime) -> Result<(), JwtFault> {

@@ -2,14 +2,17 @@
 
 use std::time::SystemTime;
 
-use super::door::Resource;
+use super::time::StoredTime;
 use crate::{
-    jwt::{Algorithms, Jwt, JwtFault, Keys},
+    jwt::{Algorithms, Jwt, JwtFault, Keys, LEEWAY},
     scopes::Scopes,
 };
 
 /// Types of the header that an access token may have. It may also have none.
 const TYPES: [&str; 2] = ["at+jwt", "jwt"];
+
+/// Claims that name the client of a token, in the spellings of several issuers.
+const CLIENT_CLAIMS: [&str; 4] = ["client_id", "azp", "cid", "appid"];
 
 /// An issuer whose access tokens open the door.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,11 +34,13 @@ pub struct ForeignAccess {
     pub client_id: Option<String>,
     /// The scopes of the token.
     pub scopes: Scopes,
+    /// Time from which the token is no longer valid, with the leeway.
+    pub expires_at: StoredTime,
 }
 
 impl TrustedIssuer {
-    /// Checks an access token for a resource: type, signature, issuer, audience and times, with a
-    /// leeway of 60 seconds.
+    /// Checks an access token: type, signature, issuer, audience and times, with a leeway of 60
+    /// seconds. `audiences` are the names of the resource; the token has to have one of them.
     ///
     /// # Errors
     /// When a check fails. After [`JwtFault::UnknownKey`] the caller asks its
@@ -44,7 +49,7 @@ impl TrustedIssuer {
         &self,
         token: Jwt,
         keys: &Keys,
-        resource: &Resource,
+        audiences: &[&str],
         now: SystemTime,
     ) -> Result<ForeignAccess, JwtFault> {
         // An ID token or an assertion of the same issuer is no access token.
@@ -52,10 +57,13 @@ impl TrustedIssuer {
             return Err(JwtFault::WrongType);
         }
         let claims = token.verified(&self.issuer, keys, &self.algorithms, now)?;
-        if !claims.texts("aud")?.contains(&resource.as_str()) {
+        if !claims.texts("aud")?.iter().any(|audience| audiences.contains(audience)) {
             return Err(JwtFault::WrongAudience);
         }
-        let client = claims.optional("client_id")?.or(claims.optional("azp")?);
+        let mut client = None;
+        for name in CLIENT_CLAIMS {
+            client = client.or(claims.optional(name)?);
+        }
         // Some issuers write `scp`, as a text or as a list.
         let scopes = [claims.texts("scope")?, claims.texts("scp")?].concat().join(" ");
         Ok(ForeignAccess {
@@ -63,6 +71,7 @@ impl TrustedIssuer {
             subject: claims.subject()?.to_owned(),
             client_id: client.map(str::to_owned),
             scopes: Scopes::read(&scopes).map_err(|_error| JwtFault::BadClaim("scope"))?,
+            expires_at: StoredTime::default().plus(claims.expiry()?).plus(LEEWAY),
         })
     }
 }

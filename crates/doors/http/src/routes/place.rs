@@ -1,8 +1,9 @@
 //! The routes that are served at a path.
 
 use http::Method;
+use narthex_oauth::server::DoorPath;
 
-use super::{ROUTES, Route};
+use super::{ROUTES, Route, Target};
 
 /// The routes that are served at one path.
 #[derive(Debug, Clone, Copy)]
@@ -50,9 +51,26 @@ impl Place<'_> {
         &self.routes[0]
     }
 
+    /// The MCP endpoint of a request to this path; `None` for other routes. A posted call belongs
+    /// to the endpoint of its server.
+    pub(crate) fn endpoint(&self, path: &str) -> Option<DoorPath> {
+        match self.first().target {
+            Target::ToolCall => DoorPath::parse(&format!("/mcp/{}", self.segments[0])),
+            target if target.is_mcp() => DoorPath::parse(path),
+            _ => None,
+        }
+    }
+
     /// All methods of the place.
     pub(crate) fn allowed(&self) -> String {
         self.routes.iter().map(|route| route.methods).collect::<Vec<_>>().join(", ")
+    }
+}
+
+impl Target {
+    /// True for an MCP endpoint.
+    pub(crate) fn is_mcp(self) -> bool {
+        matches!(self, Self::Aggregated | Self::Transparent | Self::InProfile)
     }
 }
 
@@ -85,7 +103,7 @@ impl Route {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::Target, *};
+    use super::*;
 
     #[test]
     fn known_paths_find_their_route_and_unknown_paths_find_none() {

@@ -185,7 +185,8 @@ impl Visitor<'_> {
     }
 
     fn desk(&self) -> Result<DoorDesk<'_>, Problem> {
-        DoorDesk::of(self.control).ok_or_else(nothing)
+        let desk = DoorDesk::of(self.control);
+        desk.filter(|desk| desk.server().gives_tokens()).ok_or_else(nothing)
     }
 
     fn page_token(&self) -> Result<String, Problem> {

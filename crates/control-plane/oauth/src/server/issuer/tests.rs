@@ -4,7 +4,7 @@ use narthex_testkit::authorization::Signer;
 use serde_json::{Value, json};
 
 use super::super::{
-    door::Door,
+    door::{Door, Resource},
     signer::{NOW, key_set, now, published, signed, with},
 };
 use super::*;
@@ -33,7 +33,7 @@ fn claims() -> Value {
 }
 
 fn check(signer: &Signer, typ: &str, claims: &Value) -> Result<ForeignAccess, JwtFault> {
-    issuer().check(signed(signer, typ, claims), &published(signer), &resource(), now())
+    issuer().check(signed(signer, typ, claims), &published(signer), &[resource().as_str()], now())
 }
 
 #[test]
@@ -43,14 +43,34 @@ fn door_r5_a_good_token_names_its_subject() {
             let access = check(&signer, typ, &claims()).unwrap();
             assert_eq!((&*access.subject, access.client_id.as_deref()), ("u1", Some("desk")));
             assert_eq!(access.scopes, Scopes::read("mcp").unwrap());
+            assert_eq!(access.expires_at.seconds(), NOW + 360);
         }
     }
     let signer = Signer::new("k1");
     let untyped = signer.sign_as(&json!({"alg": "ES256"}), &claims());
     let untyped = Jwt::parse(&untyped).unwrap();
-    assert!(issuer().check(untyped, &published(&signer), &resource(), now()).is_ok());
+    assert!(issuer().check(untyped, &published(&signer), &[resource().as_str()], now()).is_ok());
     let list = with(&with(&claims(), "scope", Value::Null), "scp", json!(["a", "b"]));
     assert_eq!(check(&signer, "JWT", &list).unwrap().scopes.to_string(), "a b");
+}
+
+/// Issuers name the client of a token by several claims, and the API by one name for all its paths.
+#[test]
+fn door_r5_clients_and_audiences_have_other_names_at_some_issuers() {
+    let signer = Signer::ed25519("k1");
+    for name in CLIENT_CLAIMS {
+        let claims = with(&with(&claims(), "client_id", Value::Null), name, json!("app"));
+        let access = check(&signer, "at+jwt", &claims).unwrap();
+        assert_eq!(access.client_id.as_deref(), Some("app"), "{name}");
+    }
+    let claims = with(&claims(), "aud", json!("api://narthex"));
+    let check = |audiences: &[&str]| {
+        issuer().check(signed(&signer, "JWT", &claims), &published(&signer), audiences, now())
+    };
+    assert!(check(&[resource().as_str(), "api://narthex"]).is_ok());
+    for other in [&["api://other"][..], &[]] {
+        assert_eq!(check(other), Err(JwtFault::WrongAudience));
+    }
 }
 
 #[test]
@@ -98,7 +118,7 @@ fn door_r5_other_tokens_of_the_issuer_are_no_access_tokens() {
 fn door_r5_a_signature_is_by_an_allowed_algorithm_and_a_published_key() {
     let (signer, other) = (Signer::new("k1"), Signer::new("k1"));
     let check = |text: &str, keys: &Keys| {
-        issuer().check(Jwt::parse(text).unwrap(), keys, &resource(), now()).unwrap_err()
+        issuer().check(Jwt::parse(text).unwrap(), keys, &[resource().as_str()], now()).unwrap_err()
     };
     let text = |header: Value| signer.sign_as(&header, &claims());
     let good = text(json!({"alg": "ES256", "kid": "k1"}));
@@ -115,7 +135,12 @@ fn door_r5_a_signature_is_by_an_allowed_algorithm_and_a_published_key() {
     assert_eq!(check(&text(json!({"alg": "ES256"})), &two), JwtFault::AmbiguousKey);
     let narrow = Algorithms::named(["EdDSA"]).unwrap();
     let narrow = TrustedIssuer { issuer: ISSUER.to_owned(), algorithms: narrow };
-    let found = narrow.check(Jwt::parse(&good).unwrap(), &published(&signer), &resource(), now());
+    let found = narrow.check(
+        Jwt::parse(&good).unwrap(),
+        &published(&signer),
+        &[resource().as_str()],
+        now(),
+    );
     assert_eq!(found, Err(JwtFault::ForbiddenAlgorithm));
     assert_eq!(Algorithms::named(["HS256"]), Err(UnknownAlgorithm));
 }
@@ -131,7 +156,7 @@ fn door_r5_a_changed_token_is_refused() {
     let mixed = Jwt::parse(&mixed).unwrap();
     let printed = format!("{mixed:?}");
     assert!(!printed.contains(&good[2]) && !printed.contains("u1") && !printed.contains("u2"));
-    let found = issuer().check(mixed, &published(&signer), &resource(), now());
+    let found = issuer().check(mixed, &published(&signer), &[resource().as_str()], now());
     assert_eq!(found, Err(JwtFault::BadSignature));
     let critical = signer.sign_as(&json!({"alg": "EdDSA", "crit": ["b64"]}), &claims());
     assert_eq!(Jwt::parse(&text).unwrap().kid(), Some("k1"));

@@ -2,6 +2,7 @@
 //! consent, tokens, and their ends. A scripted browser follows the pages.
 
 mod attacks;
+mod company;
 
 use std::{sync::Arc, time::SystemTime};
 
