@@ -51,9 +51,7 @@ impl Choice<'_> {
             redirect_uri: redirect_uri.to_string(),
         };
         match Way::choose(settings, &self.found.metadata, document, first)? {
-            Way::Preregistered(identity) => {
-                Ok(client(identity, ClientKind::Preregistered, first))
-            }
+            Way::Preregistered(identity) => Ok(client(identity, ClientKind::Preregistered, first)),
             Way::Document(id) => {
                 let redirect = self.person.document_redirect_uri(&options.redirect_base);
                 let redirect = redirect.unwrap_or_else(|| first.clone());
@@ -105,8 +103,9 @@ impl Choice<'_> {
     /// True if a stored client can be used for another consent.
     fn is_usable(self, holding: &Holding, known: &RegisteredClient, redirects: &[Url]) -> bool {
         let now = holding.now();
-        let has_redirect =
-            redirects.iter().any(|uri| Url::parse(&known.redirect_uri).is_ok_and(|own| own == *uri));
+        let has_redirect = redirects
+            .iter()
+            .any(|uri| Url::parse(&known.redirect_uri).is_ok_and(|own| own == *uri));
         let seen_at = holding.with_state(|state| {
             let held = state.held.as_ref();
             let is_its = |id: &str| id == known.client.id;

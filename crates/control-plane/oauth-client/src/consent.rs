@@ -172,11 +172,7 @@ fn requested(holding: &Holding, found: &Found, further: &Scopes) -> Scopes {
 }
 
 /// Drops the tokens, and the clients that narthex has registered (E103).
-async fn drop_all(
-    holding: &Holding,
-    person: &Person,
-    issuer: &str,
-) -> Result<(), SignInError> {
+async fn drop_all(holding: &Holding, person: &Person, issuer: &str) -> Result<(), SignInError> {
     let store = &holding.parts.options.store;
     store.drop_grant(holding.key.clone(), None).await?;
     for key in keys_of(holding, person, issuer) {

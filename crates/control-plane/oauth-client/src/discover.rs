@@ -23,14 +23,9 @@ impl Search<'_> {
     ///
     /// # Errors
     /// When no authorization server can be used.
-    pub(crate) async fn run(
-        self,
-        fetcher: &Fetcher,
-        guard: &Guard,
-    ) -> Result<Found, SignInError> {
+    pub(crate) async fn run(self, fetcher: &Fetcher, guard: &Guard) -> Result<Found, SignInError> {
         let Self { server, challenge, flow, settings } = self;
-        let (mut discovery, mut step) =
-            Discovery::begin(server, challenge, flow, settings.clone());
+        let (mut discovery, mut step) = Discovery::begin(server, challenge, flow, settings.clone());
         loop {
             step = match step {
                 Step::Get(url) => discovery.answer(&fetcher.get(guard, &url).await.reply()),

@@ -78,9 +78,17 @@ impl Entry {
         }
     }
 
-    /// The server's address as grants are bound to it: without query and fragment.
+    /// The server as grants are bound to it: its address without query and fragment, and the
+    /// audience of the settings.
     pub(crate) fn place(&self) -> String {
-        place(&self.url)
+        let place = place(&self.url);
+        match &self.mode {
+            Mode::Machine(machine) => match &machine.audience {
+                Some(audience) => format!("{place}#{audience}"),
+                None => place,
+            },
+            Mode::Person(_) | Mode::Faulty(_) => place,
+        }
     }
 
     /// Addresses that an operator chose: the server's own, and those of the settings.

@@ -128,8 +128,10 @@ pub enum SignInError {
         server: String,
     },
     /// A stored value cannot be read.
-    #[error("the stored sign-in of `{server}` cannot be read; sign in anew with \
-             `narthex mcp reauthorize {server}`")]
+    #[error(
+        "the stored sign-in of `{server}` cannot be read; sign in anew with \
+             `narthex mcp reauthorize {server}`"
+    )]
     Unreadable {
         /// The server.
         server: String,

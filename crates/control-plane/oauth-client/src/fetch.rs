@@ -43,7 +43,11 @@ struct Endpoint {
 
 /// The outcome of a request.
 pub(crate) enum Fetched {
-    Answer { status: u16, body: Bytes, retry_after: Option<Duration> },
+    Answer {
+        status: u16,
+        body: Bytes,
+        retry_after: Option<Duration>,
+    },
     /// There is no answer, or none that may be used.
     Missing,
 }

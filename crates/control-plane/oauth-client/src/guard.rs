@@ -38,8 +38,8 @@ impl Guard {
         let host = url.host()?.to_owned();
         let is_chosen = self.chosen.contains(&host);
         // An operator may choose an authorization server on loopback for any server.
-        let is_usable = self.reach.check(url).is_ok()
-            || (is_chosen && Reach::of(url).check(url).is_ok());
+        let is_usable =
+            self.reach.check(url).is_ok() || (is_chosen && Reach::of(url).check(url).is_ok());
         is_usable.then_some(match self.is_private || is_chosen {
             true => AllowedAddresses::Anywhere,
             false => AllowedAddresses::Public,

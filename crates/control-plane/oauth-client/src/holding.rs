@@ -167,6 +167,7 @@ impl Holding {
             state.refused = None;
             state.attempt = None;
             state.trouble = None;
+            state.unsaved = None;
         });
     }
 
@@ -231,6 +232,11 @@ impl Holding {
         step_ups.entry(operation.to_owned()).or_default().next(requested, challenged)
     }
 
+    /// Forgets the counted consents, as an operator starts a sign-in.
+    pub(crate) fn clear_step_ups(&self) {
+        self.step_ups.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
     /// True the first time.
     pub(crate) fn begins_keep_alive(&self) -> bool {
         !self.has_keep_alive.swap(true, Ordering::Relaxed)
@@ -250,11 +256,33 @@ impl Holding {
             state.held = Some(Arc::clone(&held));
             state.refused = None;
             state.trouble = None;
+            state.unsaved = None;
             if !was_usable {
                 state.attempt = None;
             }
         });
         if !was_usable {
+            self.parts.changed(&self.key);
+        }
+        Ok(())
+    }
+
+    /// Takes over a row that a person's consent has given: no attempt is open any more. Tells the
+    /// owner and subscribers.
+    ///
+    /// # Errors
+    /// When the row cannot be read.
+    pub(crate) fn given(&self, row: &GrantRow) -> Result<(), SignInError> {
+        let now = self.now();
+        let was_usable = self.with_state(|state| state.usable(now).is_some());
+        self.adopt(row)?;
+        self.update(|state| {
+            state.attempt = None;
+            state.read_at = Some(now);
+        });
+        self.parts.options.hooks.on_tokens_changed(&self.key, Some(&row.facts));
+        if was_usable {
+            // Links may need the further scopes.
             self.parts.changed(&self.key);
         }
         Ok(())
@@ -266,6 +294,7 @@ impl Holding {
         self.update(|state| {
             state.held = None;
             state.refused = None;
+            state.unsaved = None;
             state.facts.expires_at = None;
             state.facts.can_renew = false;
         });

@@ -37,8 +37,7 @@ pub(crate) async fn load(holding: &Holding) -> Result<(), SignInError> {
     }
     match row.filter(|row| is_of(row, &entry)) {
         Some(row) => {
-            let known =
-                holding.with_state(|state| state.held.as_ref().map(|held| held.generation));
+            let known = holding.with_state(|state| state.held.as_ref().map(|held| held.generation));
             if known != Some(row.generation) {
                 holding.adopt(&row)?;
             }
@@ -75,10 +74,12 @@ pub(crate) fn is_of(row: &GrantRow, entry: &Entry) -> bool {
             grant.origin != TokenGrant::ClientCredentials && is_of_client(person, &held.value)
         }
         Mode::Machine(machine) => {
-            let scopes = machine.settings.scopes.as_ref();
+            let settings = &machine.settings;
+            let (scopes, resource) = (settings.scopes.as_ref(), settings.resource.as_ref());
             grant.origin == TokenGrant::ClientCredentials
                 && grant.client_id == machine.client_at(None).id
                 && scopes.is_none_or(|scopes| *scopes == grant.requested)
+                && resource.is_none_or(|_| settings.resource("") == grant.resource)
         }
         Mode::Faulty(_) => false,
     };

@@ -58,9 +58,7 @@ pub(crate) async fn request(
 /// True if a stored token is another one than that in memory, and can be sent.
 fn is_other(holding: &Holding, row: &GrantRow, entry: &Entry) -> bool {
     let known = holding.with_state(|state| state.held.as_ref().map(|held| held.generation));
-    let is_fresh = |held: Held| {
-        held.value.grant.freshness(holding.now()) == Freshness::Fresh
-    };
+    let is_fresh = |held: Held| held.value.grant.freshness(holding.now()) == Freshness::Fresh;
     known != Some(row.generation)
         && is_of(row, entry)
         && Held::of(row, &entry.alias).is_ok_and(is_fresh)
@@ -87,9 +85,10 @@ async fn plan(
         return Ok(Plan { metadata, client, resource, scopes: configured });
     }
     let state = holding.state();
-    let known = state.held.as_ref().filter(|held| {
-        state.refused != Some(held.generation) && state.failures() == 0
-    });
+    let known = state
+        .held
+        .as_ref()
+        .filter(|held| state.refused != Some(held.generation) && state.failures() == 0);
     if let Some(held) = known
         && let GrantValue { grant, metadata: Some(metadata), .. } = &held.value
     {
@@ -112,12 +111,8 @@ async fn exchange(
     let parts = &holding.parts;
     let now = parts.now();
     let Plan { metadata, client, resource, scopes } = plan;
-    let endpoint = TokenEndpoint {
-        metadata: &metadata,
-        client: &client,
-        resource: resource.as_deref(),
-        now,
-    };
+    let endpoint =
+        TokenEndpoint { metadata: &metadata, client: &client, resource: resource.as_deref(), now };
     let fault = |fault| SignInError::Request { server: entry.alias.clone(), fault };
     let request = endpoint.client_credentials(&scopes, machine.audience.as_deref());
     let fetched = parts.fetcher.post_form(guard, &request.map_err(fault)?).await;

@@ -84,8 +84,7 @@ pub(crate) async fn renew(holding: &Holding) -> Result<(), SignInError> {
         }
     }
     let guard = holding.guard(&entry).await;
-    let renewal =
-        Renewal { holding, entry: &entry, person, guard: &guard, held: &held };
+    let renewal = Renewal { holding, entry: &entry, person, guard: &guard, held: &held };
     let Some(plan) = renewal.plan().await? else { return Ok(()) };
     match renewal.right().await? {
         Right::Mine => renewal.exchange(plan).await,
@@ -214,8 +213,7 @@ impl Renewal<'_> {
             now,
         };
         let scopes = self.sends_scopes(&plan.issuer).then_some(&grant.tokens.scopes);
-        let fault =
-            |fault| SignInError::Request { server: self.entry.alias.clone(), fault };
+        let fault = |fault| SignInError::Request { server: self.entry.alias.clone(), fault };
         let request = endpoint.refresh(token, scopes).map_err(fault)?;
         let fetched = parts.fetcher.post_form(self.guard, &request).await;
         let asked = Asked { grant: TokenGrant::Refresh, scopes: &grant.tokens.scopes, now };
@@ -308,11 +306,7 @@ impl Renewal<'_> {
 
 /// The facts of a grant after a failure.
 pub(crate) fn failed(facts: &GrantFacts, now: u64, refusal: &Refusal) -> GrantFacts {
-    GrantFacts {
-        failed_at: Some(now),
-        failure: Some(refusal.to_string()),
-        ..facts.clone()
-    }
+    GrantFacts { failed_at: Some(now), failure: Some(refusal.to_string()), ..facts.clone() }
 }
 
 /// Stores renewed tokens, and uses them only then. A result that the store does not take stays in
@@ -346,15 +340,11 @@ async fn save(holding: &Holding, unsaved: Arc<Unsaved>) -> Result<(), SignInErro
 }
 
 /// The stored row; `None` if another has written since.
-async fn written(
-    holding: &Holding,
-    unsaved: &Unsaved,
-) -> Result<Option<GrantRow>, SignInError> {
+async fn written(holding: &Holding, unsaved: &Unsaved) -> Result<Option<GrantRow>, SignInError> {
     let store = &holding.parts.options.store;
     let Unsaved { generation, value, facts } = unsaved;
-    let write = || {
-        store.renew_grant(holding.key.clone(), *generation, value.to_stored(), facts.clone())
-    };
+    let write =
+        || store.renew_grant(holding.key.clone(), *generation, value.to_stored(), facts.clone());
     for pause in STORE_PAUSES {
         match write().await {
             Ok(row) => return Ok(row),

@@ -157,7 +157,7 @@ impl State {
 
 impl Trouble {
     /// The fault, with the rest of the delay.
-    fn fault_at(&self, now: u64) -> CredentialFault {
+    pub(crate) fn fault_at(&self, now: u64) -> CredentialFault {
         match &self.fault {
             CredentialFault::Unavailable { why, retry_after: _ } => CredentialFault::Unavailable {
                 why: why.clone(),
@@ -215,8 +215,7 @@ mod tests {
 
     #[test]
     fn e30_an_open_attempt_is_named_and_the_store_is_asked_for_its_end() {
-        let state =
-            State { read_at: Some(5), attempt: Some(attempt(10)), ..State::default() };
+        let state = State { read_at: Some(5), attempt: Some(attempt(10)), ..State::default() };
         let Need::Fault(CredentialFault::NeedsConsent { address, .. }) =
             state.need(Kind::Person, 5)
         else {

@@ -5,9 +5,7 @@ use std::collections::BTreeMap;
 use narthex_model::Secret;
 use serde::{Deserialize, Serialize};
 
-use crate::store::{
-    AttemptRow, ClientKey, GrantFacts, GrantKey, GrantRow, LeaseOutcome,
-};
+use crate::store::{AttemptRow, ClientKey, GrantFacts, GrantKey, GrantRow, LeaseOutcome};
 
 /// Number of attempts that are stored; the oldest ends first.
 const ATTEMPTS_MAX: usize = 1000;

@@ -1,0 +1,234 @@
+//! The credential that the links to one server ask.
+
+use std::{sync::Arc, time::Duration};
+
+use http::HeaderValue;
+use narthex_oauth::{challenge::Bearer, client::Reaction, scopes::Scopes};
+use narthex_upstream::{AtHand, CredentialFault, Credentials, Obtaining, RefusedRequest};
+
+use crate::{
+    consent::Consent,
+    entry::Mode,
+    grant_row::Held,
+    holding::{Holding, fault_of},
+    job::{self, Job},
+    state::{Kind, Need, consent_at},
+};
+
+/// Number of tasks that one request waits for.
+const ROUNDS: usize = 8;
+
+/// The result for one request.
+type Value = Result<Option<HeaderValue>, CredentialFault>;
+
+/// The credential of all links to one server for one holder.
+#[derive(Debug)]
+pub(crate) struct ServerCredential {
+    pub(crate) holding: Arc<Holding>,
+}
+
+impl Credentials for ServerCredential {
+    fn at_hand(&self) -> AtHand {
+        match need(&self.holding) {
+            Need::Send { header, is_due } => {
+                renew_if(&self.holding, is_due);
+                AtHand::Ready(header)
+            }
+            Need::Fault(_) | Need::Settings | Need::Load | Need::Renew | Need::Request => {
+                AtHand::Ask
+            }
+        }
+    }
+
+    fn obtain(&self) -> Obtaining<'_> {
+        Box::pin(settled(&self.holding))
+    }
+
+    fn refused(&self, refusal: RefusedRequest) -> Obtaining<'_> {
+        Box::pin(after(&self.holding, refusal))
+    }
+}
+
+fn need(holding: &Holding) -> Need {
+    let (kind, now) = (holding.kind(), holding.now());
+    holding.with_state(|state| state.need(kind, now))
+}
+
+/// Renews in the background.
+fn renew_if(holding: &Arc<Holding>, is_due: bool) {
+    if is_due {
+        drop(job::start(holding, Job::Renew));
+    }
+}
+
+/// The value for the next request, after the tasks that it needs.
+async fn settled(holding: &Arc<Holding>) -> Value {
+    for _ in 0..ROUNDS {
+        let job = match need(holding) {
+            Need::Send { header, is_due } => {
+                renew_if(holding, is_due);
+                return Ok(header);
+            }
+            Need::Fault(fault) => return Err(fault),
+            Need::Settings => return Err(settings_fault(holding)),
+            Need::Load => Job::Load,
+            Need::Renew => Job::Renew,
+            Need::Request => Job::Request(None),
+        };
+        job::run(holding, job).await?;
+    }
+    Err(busy())
+}
+
+fn settings_fault(holding: &Holding) -> CredentialFault {
+    match &holding.entry().mode {
+        Mode::Faulty(error) => fault_of(error),
+        // The settings have changed since.
+        Mode::Person(_) | Mode::Machine(_) => busy(),
+    }
+}
+
+fn busy() -> CredentialFault {
+    let why = "the tokens of the server change too often; try again".to_owned();
+    CredentialFault::Unavailable { why, retry_after: Some(Duration::from_secs(1)) }
+}
+
+/// The value with which a refused request is sent once more.
+async fn after(holding: &Arc<Holding>, refusal: RefusedRequest) -> Value {
+    let kind = holding.kind();
+    if kind == Kind::Faulty {
+        return Err(settings_fault(holding));
+    }
+    if holding.with_state(|state| state.read_at.is_none()) {
+        job::run(holding, Job::Load).await?;
+    }
+    if let Some(newer) = newer(holding, &refusal) {
+        return Ok(Some(newer));
+    }
+    let bearer = Bearer::find(refusal.challenges.iter().map(String::as_str));
+    match &bearer {
+        Some(bearer) if bearer.is_insufficient_scope() => {
+            more_scopes(holding, &refusal, bearer).await
+        }
+        // Some servers refuse requests without a token in this way.
+        Some(_) if refusal.status == 403 && refusal.sent.is_none() => {
+            unauthorized(holding, &refusal, bearer).await
+        }
+        _ if refusal.status == 403 => Err(rejected(&refusal)),
+        _ => unauthorized(holding, &refusal, bearer).await,
+    }
+}
+
+/// The value of a token that was given since the request was sent.
+fn newer(holding: &Holding, refusal: &RefusedRequest) -> Option<HeaderValue> {
+    let now = holding.now();
+    let current = holding.with_state(|state| state.usable(now).map(|held| held.header.clone()));
+    current.filter(|current| refusal.sent.as_ref() != Some(current))
+}
+
+fn rejected(refusal: &RefusedRequest) -> CredentialFault {
+    CredentialFault::Rejected { status: refusal.status }
+}
+
+/// A refusal of the token, or of a request without one.
+async fn unauthorized(
+    holding: &Arc<Holding>,
+    refusal: &RefusedRequest,
+    bearer: Option<Bearer>,
+) -> Value {
+    let held = holding.state().held.clone();
+    if let Some(held) = &held {
+        let generation = held.generation;
+        holding.update(|state| state.refused = Some(generation));
+    }
+    match holding.kind() {
+        Kind::EagerMachine | Kind::LazyMachine if refusal.is_repeated => Err(rejected(refusal)),
+        Kind::EagerMachine | Kind::LazyMachine => {
+            if let Some(fault) = troubled(holding) {
+                return Err(fault);
+            }
+            job::run(holding, Job::Request(bearer)).await?;
+            settled(holding).await
+        }
+        Kind::Person | Kind::Faulty => {
+            let react =
+                |held: &Held| held.value.grant.after_refusal(bearer.as_ref(), refusal.is_repeated);
+            match held.as_deref().map_or(Reaction::SignIn, react) {
+                Reaction::Renew => settled(holding).await,
+                Reaction::SignIn | Reaction::AskForScopes(_) => {
+                    sign_in(holding, refusal, Ask { bearer, scopes: Scopes::default() }).await
+                }
+            }
+        }
+    }
+}
+
+/// A refusal for want of scopes (C22).
+async fn more_scopes(holding: &Arc<Holding>, refusal: &RefusedRequest, bearer: &Bearer) -> Value {
+    // Another process may have finished a consent.
+    if holding.with_state(|state| state.read_at < Some(holding.now())) {
+        job::run(holding, Job::Load).await?;
+        if let Some(newer) = newer(holding, refusal) {
+            return Ok(Some(newer));
+        }
+    }
+    let state = holding.state();
+    let challenged = bearer.scope.clone().unwrap_or_default();
+    let ask = |scopes| Ask { bearer: Some(bearer.clone()), scopes };
+    let held = match (&state.held, holding.kind()) {
+        (Some(held), Kind::Person) => held,
+        (None, Kind::Person) => return sign_in(holding, refusal, ask(challenged)).await,
+        (_, Kind::EagerMachine | Kind::LazyMachine | Kind::Faulty) => {
+            return Err(rejected(refusal));
+        }
+    };
+    let requested = &held.value.grant.requested;
+    if let Some(attempt) = state.open_attempt(holding.now())
+        && attempt.scopes.contains_all(&requested.union(&challenged))
+    {
+        return Err(consent_at(attempt, &challenged));
+    }
+    match holding.step_up(&refusal.operation, requested, &challenged) {
+        Some(scopes) => sign_in(holding, refusal, ask(scopes)).await,
+        None => Err(rejected(refusal)),
+    }
+}
+
+/// The wish for a person's consent.
+struct Ask {
+    bearer: Option<Bearer>,
+    scopes: Scopes,
+}
+
+/// Opens an address at which a person signs in, unless one is open that asks for these scopes.
+async fn sign_in(holding: &Arc<Holding>, refusal: &RefusedRequest, ask: Ask) -> Value {
+    for _ in 0..ROUNDS {
+        if let Some(newer) = newer(holding, refusal) {
+            return Ok(Some(newer));
+        }
+        let state = holding.state();
+        if let Some(attempt) = state.open_attempt(holding.now())
+            && attempt.scopes.contains_all(&ask.scopes)
+        {
+            let none = Scopes::default();
+            let shown = if refusal.status == 403 { &ask.scopes } else { &none };
+            return Err(consent_at(attempt, shown));
+        }
+        if let Some(fault) = troubled(holding) {
+            return Err(fault);
+        }
+        let wish = Consent {
+            challenge: ask.bearer.clone(),
+            further: ask.scopes.clone(),
+            ..Consent::default()
+        };
+        job::run(holding, Job::Consent(wish)).await?;
+    }
+    Err(busy())
+}
+
+/// The latest failure, if it is too early for another try.
+fn troubled(holding: &Holding) -> Option<CredentialFault> {
+    let now = holding.now();
+    holding.with_state(|state| state.active_trouble(now).map(|trouble| trouble.fault_at(now)))
+}

@@ -1,0 +1,102 @@
+//! The tasks of a credential: one runs at a time, and all who need its result wait for it.
+
+use std::sync::Arc;
+
+use narthex_oauth::{
+    challenge::Bearer,
+    client::{DiscoveryError, TokenGrant},
+};
+use narthex_upstream::CredentialFault;
+
+use crate::{
+    SignInError,
+    consent::{self, Consent},
+    entry::Mode,
+    holding::{Holding, Outcome, Started, WorkKind, fault_of},
+    loading, machine, renewal,
+};
+
+/// A task of a credential.
+#[derive(Debug)]
+pub(crate) enum Job {
+    /// Reads the store.
+    Load,
+    /// Renews the tokens.
+    Renew,
+    /// Requests a token of the client itself, with the challenge of a refusal.
+    Request(Option<Bearer>),
+    /// Opens an address at which a person signs in.
+    Consent(Consent),
+}
+
+/// Starts a task on the shared runtime, or gives the one that runs.
+pub(crate) fn start(holding: &Arc<Holding>, job: Job) -> Started {
+    let me = Arc::clone(holding);
+    match job {
+        Job::Load => {
+            holding.start(WorkKind::Load, Box::pin(async move { loading::load(&me).await }))
+        }
+        Job::Renew => {
+            let task = async move {
+                let done = match is_repeatable(&me) {
+                    true => machine::request(&me, None).await,
+                    false => renewal::renew(&me).await,
+                };
+                noted(&me, done)
+            };
+            holding.start(WorkKind::Renew, Box::pin(task))
+        }
+        Job::Request(challenge) => {
+            let task = async move { noted(&me, machine::request(&me, challenge).await) };
+            holding.start(WorkKind::Request, Box::pin(task))
+        }
+        Job::Consent(wish) => {
+            let task = async move { noted(&me, consent::open(&me, wish).await) };
+            holding.start(WorkKind::Consent, Box::pin(task))
+        }
+    }
+}
+
+/// Carries out a task, and waits for its end. The failure of another task that ran is not the
+/// caller's: the caller looks at the state again.
+///
+/// # Errors
+/// When the task has failed.
+pub(crate) async fn run(holding: &Arc<Holding>, job: Job) -> Result<(), CredentialFault> {
+    let started = start(holding, job);
+    let is_same = started.is_same;
+    match started.wait().await {
+        Err(error) if is_same => Err(fault(holding, &error)),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+/// The reason for which requests cannot be sent. A refusal by a server whose entry names no
+/// sign-in, and which leads to none, stays that refusal.
+pub(crate) fn fault(holding: &Holding, error: &SignInError) -> CredentialFault {
+    let is_unstated = match &holding.entry().mode {
+        Mode::Person(person) => person.is_unstated,
+        Mode::Machine(_) | Mode::Faulty(_) => false,
+    };
+    let leads_nowhere =
+        matches!(error, SignInError::Discovery(DiscoveryError::NoResourceMetadata { .. }));
+    match is_unstated && leads_nowhere {
+        true => CredentialFault::Rejected { status: 401 },
+        false => fault_of(error),
+    }
+}
+
+fn noted(holding: &Holding, outcome: Outcome) -> Outcome {
+    if let Err(error) = &outcome {
+        holding.note_trouble(error, &fault(holding, error));
+    }
+    outcome
+}
+
+/// True if tokens are renewed by the request that gave them.
+fn is_repeatable(holding: &Holding) -> bool {
+    holding.with_state(|state| {
+        let held = state.held.as_ref();
+        held.is_some_and(|held| held.value.grant.origin == TokenGrant::ClientCredentials)
+    })
+}

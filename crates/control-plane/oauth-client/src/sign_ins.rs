@@ -1,0 +1,344 @@
+//! All sign-ins of one process.
+
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use narthex_oauth::client::{ClientDocument, redirect_uri};
+use narthex_upstream::{CredentialQuery, CredentialSource, Credentials, changes};
+use tokio::sync::broadcast;
+use url::Url;
+
+use crate::{
+    SignInError, SignInTarget,
+    consent::{self, BeginAs, Consent},
+    credential::ServerCredential,
+    device::{self, DeviceBegun, DeviceState, Devices},
+    entry::Entry,
+    fetch::Fetcher,
+    finish::{self, Finished},
+    holding::{Holding, Parts},
+    job::{self, Job},
+    keep_alive,
+    options::SignInOptions,
+    sign_out::{self, SignedOut},
+    state::OpenAttempt,
+    store::{GrantFacts, GrantKey},
+};
+
+/// Number of changes that a slow subscriber may miss.
+const CHANGES: usize = 256;
+/// Number of tasks that one begin waits for.
+const ROUNDS: usize = 8;
+
+/// All sign-ins of one process. Clones share them.
+#[derive(Clone)]
+pub struct SignIns {
+    inner: Arc<Inner>,
+    /// The workspace of servers that belong to no human.
+    workspace: Arc<str>,
+}
+
+struct Inner {
+    parts: Arc<Parts>,
+    credentials: Mutex<HashMap<GrantKey, Arc<ServerCredential>>>,
+    devices: Devices,
+}
+
+/// An open attempt.
+#[derive(Debug, Clone)]
+pub struct Begun {
+    /// The address at which the person signs in.
+    pub url: Url,
+    /// The end of the attempt, in seconds since 1970.
+    pub expires_at: u64,
+    /// The redirect URI, as the authorization server knows it.
+    pub redirect_uri: Url,
+}
+
+/// The status of a grant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GrantStatus {
+    /// The facts of the grant, or of the last one.
+    pub facts: GrantFacts,
+    /// The address at which a person can sign in.
+    pub pending: Option<Url>,
+}
+
+/// Shows the number of servers alone.
+impl fmt::Debug for SignIns {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SignIns({} servers)", self.credentials().len())
+    }
+}
+
+impl SignIns {
+    /// The sign-ins of a process. Nothing is asked for before a link needs a credential.
+    #[must_use]
+    pub fn new(options: SignInOptions) -> Self {
+        let workspace = options.workspace.as_str().into();
+        let parts = Parts {
+            fetcher: Fetcher::new(&options),
+            changes: broadcast::Sender::new(CHANGES),
+            stop: options.shutdown.child_token(),
+            options,
+        };
+        let (credentials, devices) = (Mutex::default(), Devices::default());
+        Self { inner: Arc::new(Inner { parts: Arc::new(parts), credentials, devices }), workspace }
+    }
+
+    /// The same sign-ins for another workspace: servers that belong to no human are those of it.
+    #[must_use]
+    pub fn in_workspace(&self, workspace: &str) -> Self {
+        Self { inner: Arc::clone(&self.inner), workspace: workspace.into() }
+    }
+
+    /// The keys of grants that were given or dropped from now on. A renewal is no change.
+    #[must_use]
+    pub fn changes(&self) -> broadcast::Receiver<GrantKey> {
+        self.inner.parts.changes.subscribe()
+    }
+
+    /// Starts a sign-in by a person, or gives the open one.
+    ///
+    /// # Errors
+    /// When the authorization server cannot be found, or takes no client.
+    pub async fn begin(&self, server: &SignInTarget, how: BeginAs) -> Result<Begun, SignInError> {
+        let credential = self.hold(server);
+        let holding = &credential.holding;
+        holding.entry().person()?;
+        holding.clear_step_ups();
+        let mut wants_anew = how == BeginAs::Anew;
+        for _ in 0..ROUNDS {
+            if !wants_anew && let Some(open) = open_attempt(holding, server.session.as_deref()) {
+                return Ok(open);
+            }
+            let first = match holding.with_state(|state| state.read_at.is_none()) {
+                true => Job::Load,
+                false => Job::Consent(Consent {
+                    session: server.session.clone(),
+                    how,
+                    ..Consent::default()
+                }),
+            };
+            let is_consent = matches!(first, Job::Consent(_));
+            let started = job::start(holding, first);
+            let is_own = started.is_own;
+            let ended = started.wait().await;
+            if is_own {
+                ended?;
+                wants_anew = wants_anew && !is_consent;
+            }
+        }
+        Err(SignInError::Busy { server: server.alias.clone() })
+    }
+
+    /// Finishes a sign-in with the browser's answer. `query` is the query of the redirect, `browser`
+    /// the hash of the login session of the browser that brings it.
+    ///
+    /// The work goes on if the caller stops waiting, as a code counts once.
+    ///
+    /// # Errors
+    /// When the answer belongs to no open attempt, or the authorization server gives no tokens.
+    pub async fn finish(
+        &self,
+        query: &str,
+        browser: Option<&str>,
+    ) -> Result<Finished, SignInError> {
+        let (me, query) = (self.clone(), query.to_owned());
+        let browser = browser.map(str::to_owned);
+        let finishing = async move { me.finish_here(&query, browser.as_deref()).await };
+        let options = &self.inner.parts.options;
+        let ended = options.tasks.spawn_on(finishing, &options.runtime).await;
+        ended.unwrap_or(Err(SignInError::Stopped))
+    }
+
+    async fn finish_here(
+        &self,
+        query: &str,
+        browser: Option<&str>,
+    ) -> Result<Finished, SignInError> {
+        let end = finish::finish(&self.inner.parts, query, browser).await?;
+        let finish::End { state_hash, key, alias, outcome } = end;
+        let holding = self.credentials().get(&key).map(|known| Arc::clone(&known.holding));
+        match outcome {
+            Ok(row) => {
+                match holding {
+                    Some(holding) => holding.given(&row)?,
+                    None => self.given_elsewhere(&key, &row.facts),
+                }
+                Ok(Finished { key, alias, facts: row.facts })
+            }
+            Err(failed) => {
+                if let Some(holding) = holding {
+                    let is_it = |open: &Arc<OpenAttempt>| open.state_hash == state_hash;
+                    holding.update(|state| {
+                        state.attempt = state.attempt.take().filter(|open| !is_it(open));
+                    });
+                    if let Some(next) = failed.next {
+                        consent::show(&holding, &alias, *next).await;
+                    }
+                }
+                Err(failed.error)
+            }
+        }
+    }
+
+    /// Tells of a grant for a server that this process has no credential for.
+    fn given_elsewhere(&self, key: &GrantKey, facts: &GrantFacts) {
+        let parts = &self.inner.parts;
+        parts.options.hooks.on_tokens_changed(key, Some(facts));
+        parts.changed(key);
+    }
+
+    /// Begins a sign-in on another device. This process polls for its end.
+    ///
+    /// # Errors
+    /// When the authorization server has no such consents, or takes no client.
+    pub async fn begin_device(&self, server: &SignInTarget) -> Result<DeviceBegun, SignInError> {
+        let credential = self.hold(server);
+        device::begin(&credential.holding, &self.inner.devices).await
+    }
+
+    /// The state of a sign-in on another device.
+    #[must_use]
+    pub fn device_state(&self, id: &str) -> DeviceState {
+        self.inner.devices.state(id)
+    }
+
+    /// Signs out of a server: revokes the tokens if the authorization server can, and drops them.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn sign_out(&self, key: &GrantKey) -> Result<SignedOut, SignInError> {
+        let known = self.credentials().get(key).cloned();
+        let entry = known.as_ref().map(|known| known.holding.entry());
+        let done = sign_out::sign_out(&self.inner.parts, key, entry.as_deref()).await?;
+        if let Some(known) = known {
+            let holding = &known.holding;
+            holding.forget();
+            let now = holding.now();
+            holding.update(|state| {
+                state.attempt = None;
+                state.trouble = None;
+                state.read_at = Some(now);
+            });
+        } else if done.had_grant {
+            let parts = &self.inner.parts;
+            parts.options.hooks.on_tokens_changed(key, None);
+            parts.changed(key);
+        }
+        Ok(done)
+    }
+
+    /// The status of a grant, from memory. `None` if nothing is known of it.
+    #[must_use]
+    pub fn status(&self, key: &GrantKey) -> Option<GrantStatus> {
+        let known = self.credentials().get(key).cloned()?;
+        status(&known.holding)
+    }
+
+    /// The status of all grants of this process, from memory.
+    #[must_use]
+    pub fn statuses(&self) -> Vec<(GrantKey, GrantStatus)> {
+        let known: Vec<_> = self.credentials().values().cloned().collect();
+        let statuses = known.iter().filter_map(|known| {
+            let holding = &known.holding;
+            Some((holding.key.clone(), status(holding)?))
+        });
+        statuses.collect()
+    }
+
+    /// Narthex's client id metadata document, if it has a public address (C12).
+    #[must_use]
+    pub fn client_document(&self) -> Option<ClientDocument> {
+        let options = &self.inner.parts.options;
+        let bases = options.redirect_base.all();
+        Some(ClientDocument {
+            id: options.client_metadata_url.clone()?,
+            name: options.client_name.clone(),
+            uri: options.redirect_base.public.clone(),
+            redirect_uris: bases.map(|base| redirect_uri(base, None)).collect(),
+            jwks_uri: None,
+        })
+    }
+
+    /// Ends the waiting tasks, and waits for those that talk to an authorization server.
+    pub async fn close(&self) {
+        self.inner.parts.stop.cancel();
+        let known: Vec<_> = self.credentials().values().cloned().collect();
+        for known in known {
+            known.holding.rest().await;
+        }
+    }
+
+    fn credentials(&self) -> MutexGuard<'_, HashMap<GrantKey, Arc<ServerCredential>>> {
+        self.inner.credentials.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The credential of a server, with these settings.
+    fn hold(&self, server: &SignInTarget) -> Arc<ServerCredential> {
+        let SignInTarget { key, alias, url, auth, session: _ } = server;
+        let mut credentials = self.credentials();
+        if let Some(known) = credentials.get(key).cloned() {
+            drop(credentials);
+            if !known.holding.entry().is_of(alias, url, auth) {
+                known.holding.set_entry(Entry::new(alias, url, auth));
+                keep_alive::watch(&known.holding);
+            }
+            return known;
+        }
+        let entry = Entry::new(alias, url, auth);
+        let holding = Holding::new(Arc::clone(&self.inner.parts), key.clone(), entry);
+        let credential = Arc::new(ServerCredential { holding: Arc::new(holding) });
+        credentials.insert(key.clone(), Arc::clone(&credential));
+        drop(credentials);
+        keep_alive::watch(&credential.holding);
+        credential
+    }
+}
+
+impl CredentialSource for SignIns {
+    fn credentials(&self, query: CredentialQuery<'_>) -> Option<Arc<dyn Credentials>> {
+        let CredentialQuery { alias, target, holder } = query;
+        if !changes(&target.auth) {
+            return None;
+        }
+        let key = GrantKey {
+            workspace: holder.map_or_else(|| self.workspace.to_string(), |h| h.workspace.clone()),
+            server: alias.as_str().to_owned(),
+            user: holder.map(|holder| holder.user.clone()),
+        };
+        let server = SignInTarget {
+            key,
+            alias: alias.as_str().to_owned(),
+            url: Url::parse(&target.url).ok()?,
+            auth: target.auth.clone(),
+            session: None,
+        };
+        Some(self.hold(&server))
+    }
+}
+
+/// The open attempt, if this browser may finish it.
+fn open_attempt(holding: &Holding, session: Option<&str>) -> Option<Begun> {
+    let now = holding.now();
+    holding.with_state(|state| {
+        let open = state.open_attempt(now).filter(|open| open.session.as_deref() == session)?;
+        let OpenAttempt { url, expires_at, redirect_uri, .. } = &**open;
+        let (url, redirect_uri) = (url.clone(), redirect_uri.clone());
+        Some(Begun { url, expires_at: *expires_at, redirect_uri })
+    })
+}
+
+fn status(holding: &Holding) -> Option<GrantStatus> {
+    let now = holding.now();
+    holding.with_state(|state| {
+        let pending = state.open_attempt(now).map(|open| open.url.clone());
+        let facts = state.facts.clone();
+        let is_known = state.held.is_some() || pending.is_some() || facts.failed_at.is_some();
+        is_known.then_some(GrantStatus { facts, pending })
+    })
+}
