@@ -57,11 +57,11 @@ impl Authorization {
     /// When no credential can be had.
     pub(crate) async fn value(&self) -> Result<Option<HeaderValue>, LinkError> {
         let Some(credentials) = &self.credentials else { return Ok(None) };
-        let value = match credentials.at_hand() {
+        let mut value = match credentials.at_hand() {
             AtHand::Ready(value) => value,
             AtHand::Ask => credentials.obtain().await.map_err(|fault| self.failed(fault, false))?,
         };
-        value.iter().for_each(|value| self.redaction.learn(value));
+        value.iter_mut().for_each(|value| self.learn(value));
         Ok(value)
     }
 
@@ -109,11 +109,11 @@ impl Authorization {
             let is_done = if is_step_up { &mut is_stepped_up } else { &mut is_renewed };
             let may_repeat = !std::mem::replace(is_done, true);
             match credentials.refused(refused).await {
-                Ok(Some(better)) if may_repeat => {
+                Ok(Some(mut better)) if may_repeat => {
                     // The connection is free for the next request, and the body explains a refusal
                     // that no longer counts.
                     drop(response);
-                    self.redaction.learn(&better);
+                    self.learn(&mut better);
                     response = send_once(client, request, Some(&better)).await?;
                     value = Some(better);
                 }
@@ -122,6 +122,12 @@ impl Authorization {
             }
         }
         Ok(response)
+    }
+
+    /// Marks a credential that is about to be sent as a secret, wherever it comes back.
+    fn learn(&self, value: &mut HeaderValue) {
+        value.set_sensitive(true);
+        self.redaction.learn(value);
     }
 
     fn failed(&self, fault: CredentialFault, is_step_up: bool) -> LinkError {

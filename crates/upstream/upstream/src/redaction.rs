@@ -52,6 +52,7 @@ impl Redaction {
             return;
         }
         let mut value = value.clone();
+        // The value is not to be shown with this one.
         value.set_sensitive(true);
         let [last, _] = std::mem::take(&mut known.headers);
         known.headers = [Some(value), last];

@@ -235,9 +235,7 @@ impl Resend for SseRequest<'_> {
         headers.entry(header::ACCEPT_ENCODING).or_insert(uncoded);
         headers.insert(name, HeaderValue::from_static(value));
         if let Some(value) = authorization {
-            let mut value = value.clone();
-            value.set_sensitive(true);
-            headers.insert(header::AUTHORIZATION, value);
+            headers.insert(header::AUTHORIZATION, value.clone());
         }
         *request.headers_mut() = headers;
         Ok(request)

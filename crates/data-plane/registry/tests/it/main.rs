@@ -5,6 +5,8 @@ mod config;
 #[cfg(test)]
 mod embedding;
 #[cfg(test)]
+mod fake_source;
+#[cfg(test)]
 mod layers;
 #[cfg(test)]
 mod misbehaving;

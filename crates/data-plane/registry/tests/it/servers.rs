@@ -4,4 +4,5 @@ mod ending;
 mod health;
 mod lists;
 mod losing;
+mod sign_ins;
 mod starting;

@@ -163,7 +163,9 @@ pub(crate) fn row<'s>(snapshot: &'s Snapshot, name: &str) -> &'s Arc<ServerRow> 
 /// E33: each piece of side data goes with its own state.
 fn check_side_data(row: &ServerRow) {
     assert_eq!(row.link.is_some(), row.state == ServerState::Ready, "{row:?}");
-    assert_eq!(row.error.is_some(), row.state == ServerState::Error, "{row:?}");
+    let has_reason = matches!(row.state, ServerState::Error | ServerState::Authenticating);
+    assert_eq!(row.error.is_some(), has_reason, "{row:?}");
+    assert!(row.auth_url.is_none() || row.state == ServerState::Authenticating, "{row:?}");
     assert!(row.activity.is_none() || row.state == ServerState::Connecting, "{row:?}");
     assert!(row.state != ServerState::Error || row.inventory.is_empty(), "{row:?}");
 }

@@ -7,7 +7,9 @@
 )]
 
 mod calls;
+mod credentials;
 mod eras;
+mod fake_credentials;
 mod fixture_process;
 mod large;
 mod lists;
