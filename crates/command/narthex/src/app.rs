@@ -156,12 +156,8 @@ pub(crate) fn check(audit_dir: &Path, is_strict: bool) -> Result<(), Failure> {
     supervision(is_strict).map(drop)
 }
 
-/// The audit record, and the sign-ins to servers that are recorded in it.
-fn audited(options: &AppOptions) -> Result<(Audit, Option<Opened>), Failure> {
-    let audit = Audit::open(&options.audit_dir, &AuditSettings::default());
-    let audit = audit.map_err(|error| unrecorded(&error))?;
-    let sign_ins = Opened::of(options, &audit);
-    Ok((audit, sign_ins))
+fn open_audit(folder: &Path) -> Result<Audit, Failure> {
+    Audit::open(folder, &AuditSettings::default()).map_err(|error| unrecorded(&error))
 }
 
 fn unrecorded(error: &AuditError) -> Failure {
@@ -174,7 +170,7 @@ impl App {
     /// # Errors
     /// When the audit record or a door cannot be opened.
     pub async fn start(options: AppOptions) -> Result<Self, Failure> {
-        let (audit, sign_ins) = audited(&options)?;
+        let (audit, sign_ins) = (open_audit(&options.audit_dir)?, Opened::of(&options));
         let connections = options.connections;
         let registry = Registry::new(RegistryOptions {
             deadlines: connections.deadlines,

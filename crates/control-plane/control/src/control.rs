@@ -5,7 +5,6 @@ use std::{fmt, path::PathBuf, sync::Arc};
 use narthex_audit::Audit;
 use narthex_events::Events;
 use narthex_model::{KnownExecutors, WorkspaceId};
-use narthex_oauth_client::SignIns;
 use narthex_policy::{Grants, WorkspaceRules};
 use narthex_registry::{
     Registry,
@@ -21,7 +20,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use crate::live::{KeyedLock, LiveGrants, LiveRules, LiveTurns, ProofRule};
 use crate::shipping::Shipper;
 use crate::{
-    ControlError, GrantOptions, LoginOptions, Variables,
+    ControlError, GrantOptions, LoginOptions, ServerSignIns, Variables,
     access::Access,
     audit,
     cuts::{self, Cuts},
@@ -47,7 +46,7 @@ pub struct ControlOptions {
     /// The ways for humans to sign in; `None` if no human can.
     pub login: Option<LoginOptions>,
     /// The sign-ins to servers, which the registry uses as well; `None` if there are none.
-    pub sign_ins: Option<SignIns>,
+    pub sign_ins: Option<ServerSignIns>,
     /// The meters of calls, shared with the gateway.
     pub meters: Meters,
     /// The grants of the live configuration's workspace, shared with the process's own run.
@@ -92,7 +91,7 @@ pub(crate) struct Shared {
     pub(crate) turns: Arc<LiveTurns>,
     pub(crate) executors: KnownExecutors,
     pub(crate) login: Option<Login>,
-    pub(crate) sign_ins: Option<SignIns>,
+    pub(crate) sign_ins: Option<ServerSignIns>,
     /// Locked while a change modifies the store and the registry, so that both agree.
     pub(crate) changing: tokio::sync::Mutex<()>,
     /// Locked while the catalog of a workspace changes, so that the checks against it still hold.
@@ -178,8 +177,9 @@ impl Control {
         });
         audit::start(&shared);
         // Subscribed before the first server connects, so that no change is missed.
-        if let Some(sign_ins) = &shared.sign_ins {
-            shared.tasks.spawn(sign_ins::follow(shared.clone(), sign_ins.changes()));
+        if let Some(all) = shared.sign_ins.clone() {
+            let changes = all.sign_ins.changes();
+            shared.tasks.spawn(sign_ins::follow(shared.clone(), all, changes));
         }
         seeding::seed(&shared, &defaults).await?;
         shared.files.load().await;

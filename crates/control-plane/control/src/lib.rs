@@ -74,6 +74,6 @@ pub use rules::{RulesChecked, RulesError, WrittenRules};
 pub use secrets::{SecretRows, SecretUses};
 pub use servers::Saved;
 pub use sign_ins::{
-    CLIENT_METADATA, CLIENT_NAME, ServerSignInError, SignInCounts, SignInRecorder, public_base,
+    CLIENT_METADATA, CLIENT_NAME, ServerSignInError, ServerSignIns, SignInCounts, public_base,
 };
 pub use traffic::{Usage, UsageRow};

@@ -6,7 +6,10 @@
 mod error;
 mod recorder;
 
-use std::sync::Arc;
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
 
 use narthex_audit::{AuditEvent, kind};
 use narthex_login::PublicOrigin;
@@ -18,15 +21,18 @@ use narthex_oauth_client::{
 };
 use narthex_registry::{ServerResult, ServerRow, VerbError};
 use serde_json::Value;
-use tokio::sync::broadcast::{Receiver, error::RecvError};
+use tokio::{
+    sync::broadcast::{Receiver, error::RecvError},
+    time::interval,
+};
 use url::{Host, Url};
 
-pub use self::{
-    error::ServerSignInError,
-    recorder::{SignInCounts, SignInRecorder},
-};
+use self::recorder::Failures;
+pub use self::{error::ServerSignInError, recorder::SignInCounts};
 use crate::{By, Control, ControlError, control::Shared};
 
+/// The pause between two looks at the failures of renewals.
+const LOOK: Duration = Duration::from_secs(5);
 /// The path of narthex's client id metadata document.
 pub const CLIENT_METADATA: &str = "/oauth/client-metadata.json";
 /// The path of the redirect for all servers.
@@ -34,11 +40,20 @@ const CALLBACK: &str = "/oauth/callback";
 /// The name that people see when they consent.
 pub const CLIENT_NAME: &str = "narthex";
 
+/// The sign-ins of a process, and the counts of their requests.
+#[derive(Debug, Clone)]
+pub struct ServerSignIns {
+    /// The sign-ins, which the registry uses as well.
+    pub sign_ins: SignIns,
+    /// The counts, which are hooks of the sign-ins.
+    pub counts: Arc<SignInCounts>,
+}
+
 impl Control {
     /// The sign-ins to servers; `None` if this process stores no grants.
     #[must_use]
     pub fn sign_ins(&self) -> Option<&SignIns> {
-        self.shared.sign_ins.as_ref()
+        self.shared.sign_ins.as_ref().map(|all| &all.sign_ins)
     }
 
     /// The grant of a server of the live configuration, and its open attempt. Reads memory only.
@@ -295,21 +310,33 @@ pub fn public_base(origin: &PublicOrigin) -> Option<Url> {
     (!is_local).then_some(url)
 }
 
-/// Has the registry connect the servers whose grants change, until the daemon stops. `changes` was
-/// subscribed before the first server connected.
-pub(crate) async fn follow(shared: Arc<Shared>, mut changes: Receiver<GrantKey>) {
+/// Has the registry connect the servers whose grants change, and records failures of renewals,
+/// until the daemon stops. `changes` was subscribed before the first server connected.
+pub(crate) async fn follow(
+    shared: Arc<Shared>,
+    all: ServerSignIns,
+    mut changes: Receiver<GrantKey>,
+) {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let mut failures = Failures::new(since.as_secs());
+    let mut looks = interval(LOOK);
     loop {
         let change = tokio::select! {
             biased;
             () = shared.closing.cancelled() => return,
             change = changes.recv() => change,
+            _ = looks.tick() => {
+                for (key, status) in all.sign_ins.statuses() {
+                    failures.see(&key, &status.facts, &all.counts, &shared.audit);
+                }
+                continue;
+            }
         };
         match change {
             Ok(key) => apply(&shared, &key),
             // Some changes were missed: all grants may have changed.
             Err(RecvError::Lagged(_)) => {
-                let all = shared.sign_ins.as_ref().map(SignIns::statuses).unwrap_or_default();
-                all.iter().for_each(|(key, _)| apply(&shared, key));
+                all.sign_ins.statuses().iter().for_each(|(key, _)| apply(&shared, key));
             }
             Err(RecvError::Closed) => return,
         }

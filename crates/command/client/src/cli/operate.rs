@@ -55,7 +55,7 @@ pub enum McpDaemonCommand {
         /// The server
         name: String,
     },
-    /// Sign in to a server: open its page in the browser, and wait until the server is ready
+    /// Sign in to a server in the browser, and wait until the server is ready
     Authorize(AuthorizeArgs),
     /// Sign out of a server, and sign in again, maybe as another user
     Reauthorize(ReauthorizeArgs),

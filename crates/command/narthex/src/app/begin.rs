@@ -56,7 +56,7 @@ pub(super) async fn begin(
         }
         Servers::Followed(mut options) => {
             options.audit = audit;
-            options.sign_ins = sign_ins.map(|opened| opened.sign_ins.clone());
+            options.sign_ins = sign_ins.map(|opened| opened.all.clone());
             let control = Control::start(registry, *options).await;
             let control =
                 control.map_err(|error| Failure::new(error.kind(), with_causes(&error)))?;

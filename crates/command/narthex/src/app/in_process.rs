@@ -75,10 +75,10 @@ impl Credentials for Missing {
 mod tests {
     use super::*;
 
-    /// C1: a server that asks for nothing is called without a token, and its first refusal names
+    /// A server that asks for nothing is called without a token, and its first refusal names
     /// the command.
     #[tokio::test]
-    async fn c1_a_command_beside_the_daemon_names_the_command_that_signs_in() {
+    async fn oauth_c1_a_command_beside_the_daemon_names_the_command_that_signs_in() {
         let missing = Missing { alias: "linear".to_owned(), is_needed: false };
         assert_eq!(missing.obtain().await, Ok(None));
         let refused = |status, challenge: &str| RefusedRequest {

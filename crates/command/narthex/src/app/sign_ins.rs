@@ -2,10 +2,9 @@
 
 use std::{sync::Arc, time::Duration};
 
-use narthex_audit::Audit;
 use narthex_client::door::local_url;
 use narthex_control::{
-    CLIENT_METADATA, CLIENT_NAME, Control, SignInCounts, SignInRecorder, oauth::StoredTokens,
+    CLIENT_METADATA, CLIENT_NAME, Control, ServerSignIns, SignInCounts, oauth::StoredTokens,
     public_base,
 };
 use narthex_gateway::{Gateway, metrics::Labelled};
@@ -25,14 +24,13 @@ const MEASURED_MAX: usize = 1000;
 
 /// The sign-ins of this process, with what is counted about them.
 pub(super) struct Opened {
-    pub(super) sign_ins: SignIns,
-    counts: Arc<SignInCounts>,
+    pub(super) all: ServerSignIns,
     clock: Arc<dyn Clock>,
 }
 
 impl Opened {
     /// The sign-ins; `None` without a store, or without a door to which a browser comes back.
-    pub(super) fn of(options: &AppOptions, audit: &Audit) -> Option<Self> {
+    pub(super) fn of(options: &AppOptions) -> Option<Self> {
         let Servers::Followed(of) = &options.servers else { return None };
         let (store, vault) = (of.store.as_ref()?, of.vault.as_ref()?);
         let doors = options.doors.as_ref()?;
@@ -43,8 +41,7 @@ impl Opened {
         let own =
             || public.as_ref().filter(|base| base.scheme() == "https")?.join(CLIENT_METADATA).ok();
         let client_metadata_url = elsewhere.or_else(own);
-        let recorder = SignInRecorder::new(audit.clone());
-        let counts = recorder.counts();
+        let counts = Arc::new(SignInCounts::default());
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let sign_ins = SignIns::new(SignInOptions {
             store: Arc::new(StoredTokens::new(store.clone(), vault.clone())),
@@ -58,16 +55,16 @@ impl Opened {
             tasks: TaskTracker::new(),
             shutdown: CancellationToken::new(),
             owner: options.gateway.node_id.clone(),
-            hooks: Arc::new(recorder),
+            hooks: counts.clone(),
             runtime: Handle::current(),
         });
-        Some(Self { sign_ins, counts, clock })
+        Some(Self { all: ServerSignIns { sign_ins, counts }, clock })
     }
 }
 
 /// Shows the ends of tokens and the results of requests for tokens in the metrics.
 pub(super) fn measure(opened: Option<Opened>, gateway: &Gateway) {
-    let Some(Opened { sign_ins, counts, clock }) = opened else { return };
+    let Some(Opened { all: ServerSignIns { sign_ins, counts }, clock }) = opened else { return };
     gateway.metrics().measure_each(Labelled {
         name: "oauth_token_expiry_seconds",
         help: "Seconds until the access token of a server ends; negative after its end",
@@ -89,7 +86,7 @@ pub(super) fn measure(opened: Option<Opened>, gateway: &Gateway) {
 /// which command works.
 pub(super) fn source(opened: Option<&Opened>) -> Arc<dyn CredentialSource> {
     match opened {
-        Some(opened) => Arc::new(opened.sign_ins.clone()),
+        Some(opened) => Arc::new(opened.all.sign_ins.clone()),
         None => Arc::new(DaemonOnly),
     }
 }

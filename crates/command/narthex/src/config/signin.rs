@@ -284,9 +284,9 @@ mod tests {
         assert!(!all.contains("'s'"));
     }
 
-    /// C12: only an https address with a path can be a client id.
+    /// Only an https address with a path can be a client id.
     #[test]
-    fn c12_the_address_of_the_client_document_is_https_with_a_path() {
+    fn oauth_c12_the_address_of_the_client_document_is_https_with_a_path() {
         let read = |text: &str| {
             let mut faults = Vec::new();
             let sign_in = SignIn::default().with_client_metadata(Some((text, "x")), &mut faults);

@@ -36,6 +36,7 @@ const COMMANDS: &[&[&str]] = &[
     &["mcp", "enable"],
     &["mcp", "disable"],
     &["mcp", "reconnect"],
+    &["mcp", "authorize"],
     &["runs"],
     &["runs", "create"],
     &["runs", "list"],

@@ -100,7 +100,7 @@ fn stop(mut daemon: Daemon) {
     assert!(daemon.wait().success());
 }
 
-/// E30, C1, C15: a server that asks for a sign-in is `authenticating` with an address and the
+/// E30: a server that asks for a sign-in is `authenticating` with an address and the
 /// command; once a person has agreed it is ready, without a restart.
 #[test]
 fn e30_a_server_is_ready_after_a_sign_in_without_a_restart() {
@@ -151,9 +151,9 @@ fn e31_a_sign_in_outlives_a_restart_and_a_pause() {
     assert_eq!(fixture.counts().codes, 1, "one consent is enough");
 }
 
-/// C23: an access token that has ended is renewed during a call, which succeeds.
+/// An access token that has ended is renewed during a call, which succeeds.
 #[test]
-fn c23_an_ended_token_is_renewed_for_the_call_that_needs_it() {
+fn oauth_c23_an_ended_token_is_renewed_for_the_call_that_needs_it() {
     let fixture = AuthorizationFixture::start(Settings::default());
     let place = place(&fixture);
     let _daemon = place.up();
@@ -203,7 +203,7 @@ fn e112_a_server_with_mode_none_never_starts_a_sign_in() {
     assert!(fixture.asked().iter().all(|asked| asked.endpoint == Endpoint::Mcp));
 }
 
-/// S27, C28: no code, token or secret of a client is in anything that the daemon and its commands
+/// S27: no code, token or secret of a client is in anything that the daemon and its commands
 /// print, record or leave behind, and a token goes to its server alone.
 #[test]
 fn s27_tokens_of_sign_ins_are_printed_and_stored_nowhere() {

@@ -1,8 +1,8 @@
-//! Counts and records the renewals of tokens, which no operator asks for.
+//! Counts and records requests for tokens, which no operator makes.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    collections::HashMap,
+    sync::atomic::{AtomicU64, Ordering},
 };
 
 use narthex_audit::{Actor, Audit, AuditEvent, kind};
@@ -12,7 +12,7 @@ use narthex_oauth_client::{
     store::{GrantFacts, GrantKey},
 };
 
-/// Numbers of answers to requests for tokens, since the start.
+/// Numbers of requests for tokens, since the start.
 #[derive(Debug, Default)]
 pub struct SignInCounts {
     succeeded: AtomicU64,
@@ -28,36 +28,41 @@ impl SignInCounts {
     }
 }
 
-/// Notes each change of tokens: in the counts, and failures in the audit.
-#[derive(Debug)]
-pub struct SignInRecorder {
-    audit: Audit,
-    counts: Arc<SignInCounts>,
-}
-
-impl SignInRecorder {
-    /// A recorder without counts yet.
-    #[must_use]
-    pub fn new(audit: Audit) -> Self {
-        Self { audit, counts: Arc::default() }
-    }
-
-    /// The counts, which change with each request for tokens.
-    #[must_use]
-    pub fn counts(&self) -> Arc<SignInCounts> {
-        self.counts.clone()
-    }
-}
-
-impl SignInHooks for SignInRecorder {
-    fn on_tokens_changed(&self, key: &GrantKey, facts: Option<&GrantFacts>) {
+impl SignInHooks for SignInCounts {
+    fn on_tokens_changed(&self, _key: &GrantKey, facts: Option<&GrantFacts>) {
         // Tokens that were dropped are recorded by the action that dropped them.
-        let Some(facts) = facts else { return };
-        let Some(failure) = &facts.failure else {
-            self.counts.succeeded.fetch_add(1, Ordering::Relaxed);
+        if facts.is_some() {
+            self.succeeded.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The failures that were recorded, by the time of the last one of each grant.
+#[derive(Debug)]
+pub(super) struct Failures {
+    /// The start, in seconds since 1970: earlier failures are those of another process.
+    since: u64,
+    last: HashMap<GrantKey, u64>,
+}
+
+impl Failures {
+    pub(super) fn new(since: u64) -> Self {
+        Self { since, last: HashMap::new() }
+    }
+
+    /// Counts and records the failure of a grant, if it is a new one.
+    pub(super) fn see(
+        &mut self,
+        key: &GrantKey,
+        facts: &GrantFacts,
+        counts: &SignInCounts,
+        audit: &Audit,
+    ) {
+        let (Some(at), Some(failure)) = (facts.failed_at, &facts.failure) else { return };
+        if at < self.since || self.last.insert(key.clone(), at) == Some(at) {
             return;
-        };
-        self.counts.failed.fetch_add(1, Ordering::Relaxed);
+        }
+        counts.failed.fetch_add(1, Ordering::Relaxed);
         let mut event = AuditEvent::new(kind::SERVER_RENEWAL_FAILED, Actor::system());
         event.outcome = "failed".into();
         if let Ok(workspace) = WorkspaceId::new(&key.workspace) {
@@ -65,7 +70,7 @@ impl SignInHooks for SignInRecorder {
         }
         let event = event.on("server", key.server.clone()).with("reason", failure.clone());
         let event = event.with("issuer", facts.issuer.clone());
-        if let Err(full) = self.audit.note(event) {
+        if let Err(full) = audit.note(event) {
             tracing::warn!("a failed renewal could not be recorded in the audit: {full}");
         }
     }
@@ -75,16 +80,26 @@ impl SignInHooks for SignInRecorder {
 mod tests {
     use super::*;
 
-    /// C23, C25: successes and failures are told apart, and a sign-out counts as neither.
+    /// Each failure counts once, earlier ones not at all, and a sign-out is neither success nor
+    /// failure.
     #[test]
-    fn c25_renewals_are_counted_by_their_result() {
-        let recorder = SignInRecorder::new(Audit::disabled());
+    fn oauth_c25_renewals_are_counted_by_their_result() {
+        let (counts, audit, mut failures) =
+            (SignInCounts::default(), Audit::disabled(), Failures::new(10));
         let key = GrantKey { workspace: "default".into(), server: "linear".into(), user: None };
-        let failed = GrantFacts { failure: Some("timeout".to_owned()), ..GrantFacts::default() };
-        recorder.on_tokens_changed(&key, Some(&GrantFacts::default()));
-        recorder.on_tokens_changed(&key, Some(&failed));
-        recorder.on_tokens_changed(&key, Some(&failed));
-        recorder.on_tokens_changed(&key, None);
-        assert_eq!(recorder.counts().by_result(), [("succeeded", 1), ("failed", 2)]);
+        counts.on_tokens_changed(&key, Some(&GrantFacts::default()));
+        counts.on_tokens_changed(&key, None);
+        for at in [Some(9), None, Some(11), Some(11), Some(12)] {
+            let failure = Some("no answer".to_owned());
+            let facts = GrantFacts { failed_at: at, failure, ..GrantFacts::default() };
+            failures.see(&key, &facts, &counts, &audit);
+        }
+        failures.see(
+            &key,
+            &GrantFacts { failed_at: Some(13), ..GrantFacts::default() },
+            &counts,
+            &audit,
+        );
+        assert_eq!(counts.by_result(), [("succeeded", 1), ("failed", 2)]);
     }
 }

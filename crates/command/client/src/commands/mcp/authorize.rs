@@ -257,7 +257,7 @@ mod tests {
 
     /// A server that was ready before its sign-in is not taken for one that has signed in.
     #[test]
-    fn c16_a_sign_in_is_done_with_new_tokens_alone() {
+    fn oauth_c16_a_sign_in_is_done_with_new_tokens_alone() {
         let (old, new) = (Some("2026-11-27T10:00:00.000Z"), Some("2026-11-27T11:00:00.000Z"));
         let open = Some("https://as.example.com/authorize");
         let now = Instant::now();
@@ -271,9 +271,9 @@ mod tests {
         assert!(matches!(looks.at(&row("error", None, new), now), Look::Failed(_)));
     }
 
-    /// C16: a sign-in that is over without tokens ends the wait, after the time of an exchange.
+    /// A sign-in that is over without tokens ends the wait, after the time of an exchange.
     #[test]
-    fn c16_a_sign_in_that_ended_without_tokens_fails() {
+    fn oauth_c16_a_sign_in_that_ended_without_tokens_fails() {
         let now = Instant::now();
         let mut looks = Looks::new(&row("authenticating", Some("https://a.example"), None), None);
         let closed = row("authenticating", None, None);

@@ -331,10 +331,10 @@ mod tests {
         assert_eq!(shown_name(&json!({ "name": "git" })), "git");
     }
 
-    /// C24: a sign-in that no renewal prolongs is named before it ends, and one that is renewed is
+    /// A sign-in that no renewal prolongs is named before it ends, and one that is renewed is
     /// not.
     #[test]
-    fn c24_the_end_of_a_sign_in_is_told_with_its_command() {
+    fn oauth_c24_the_end_of_a_sign_in_is_told_with_its_command() {
         let now = SystemTime::now();
         let row = |hours: u64, can_renew: bool| {
             let end = Timestamp::new(now + Duration::from_hours(hours)).to_string();

@@ -6,10 +6,10 @@ use serde_json::json;
 use super::{address, place, remote, row, until_in, visit, visit_with};
 use crate::support::Place;
 
-/// C16, X-E42: an answer with a state that is unknown, was used, or is missing finishes nothing,
+/// X-E42: an answer with a state that is unknown, was used, or is missing finishes nothing,
 /// and does not end the open sign-in.
 #[test]
-fn c16_an_answer_without_an_open_sign_in_finishes_nothing() {
+fn oauth_c16_an_answer_without_an_open_sign_in_finishes_nothing() {
     let fixture = AuthorizationFixture::start(Settings::default());
     let place = place(&fixture);
     let _daemon = place.up();
@@ -29,9 +29,9 @@ fn c16_an_answer_without_an_open_sign_in_finishes_nothing() {
     until_in(&place, "tracker", "ready");
 }
 
-/// C17, S11: a text of the authorization server is not shown, and the page names the next step.
+/// S11: a text of the authorization server is not shown, and the page names the next step.
 #[test]
-fn c17_a_refusal_shows_no_text_of_the_authorization_server() {
+fn oauth_c17_a_refusal_shows_no_text_of_the_authorization_server() {
     let fixture = AuthorizationFixture::start(Settings::default());
     let place = place(&fixture);
     let _daemon = place.up();
@@ -64,9 +64,9 @@ fn s7_a_redirect_at_another_host_is_refused() {
     assert_eq!(visit(&back).status, 200, "the sign-in is still open");
 }
 
-/// C16: the state of one server at the address of another finishes the sign-in that it belongs to.
+/// The state of one server at the address of another finishes the sign-in that it belongs to.
 #[test]
-fn c16_a_state_belongs_to_one_server() {
+fn oauth_c16_a_state_belongs_to_one_server() {
     let other = "/other".to_owned();
     let settings = Settings { other_mcp_paths: vec![other], ..Settings::default() };
     let fixture = AuthorizationFixture::start(settings);

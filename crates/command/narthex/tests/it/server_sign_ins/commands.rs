@@ -98,9 +98,9 @@ fn e28_a_command_opens_the_browser_of_the_machine() {
     waiting.done().succeeded();
 }
 
-/// C16: a person who stops the wait can still sign in, and is told so.
+/// A person who stops the wait can still sign in, and is told so.
 #[test]
-fn c16_a_stopped_wait_leaves_the_sign_in_open() {
+fn oauth_c16_a_stopped_wait_leaves_the_sign_in_open() {
     let fixture = AuthorizationFixture::start(Settings::default());
     let place = place(&fixture);
     let _daemon = place.up();
@@ -133,7 +133,7 @@ fn e28_a_sign_in_at_another_device_needs_its_code_alone() {
     waiting.done().failed(1, &["denied", &place.printed("mcp authorize tracker --device")]);
 }
 
-/// E59, C29: a sign-out revokes and deletes the tokens, and a server without tokens is signed out
+/// E59: a sign-out revokes and deletes the tokens, and a server without tokens is signed out
 /// of without a failure.
 #[test]
 fn e59_a_sign_out_ends_the_tokens_and_a_second_one_does_nothing() {
