@@ -210,17 +210,15 @@ impl TokenStore for StoredTokens {
             let (now, length) = (self.now().await?, Duration::from_millis(lease_ms));
             let row = self.store.oauth_grants().lease(&of, &owner, now, length).await;
             let Some(row) = row.map_err(failed)? else { return Ok(LeaseOutcome::Absent) };
-            let (least, most) = PAUSE_MS;
-            let until = match &row.lease {
-                Some((holder, _)) if *holder == owner => {
-                    self.owners().insert(key, owner);
-                    return self.opened(row).await.map(LeaseOutcome::Taken);
-                }
-                Some((_, until)) => *until,
-                // Ended since: to be asked for again.
-                None => now,
-            };
+            let is_own = row.lease.as_ref().is_some_and(|(holder, _)| *holder == owner);
+            if is_own {
+                self.owners().insert(key, owner);
+                return self.opened(row).await.map(LeaseOutcome::Taken);
+            }
+            // Without a lease it has ended since: to be asked for again.
+            let until = row.lease.map_or(now, |(_, until)| until);
             let left = until.duration_since(now).unwrap_or_default().as_millis();
+            let (least, most) = PAUSE_MS;
             let wait_ms = u64::try_from(left).unwrap_or(most).clamp(least, most);
             Ok(LeaseOutcome::Held { wait_ms })
         })

@@ -253,18 +253,24 @@ impl Control {
                     "the stored flag of a removed server could not be deleted"
                 );
             }
-            // A server of this name may be another one later: it gets no tokens of this one.
-            let grants = store.oauth_grants();
-            if let Err(error) = grants.drop_server(&self.shared.workspace, name).await {
-                tracing::warn!(
-                    server.name = name, %error,
-                    "the sign-ins of a removed server could not be deleted"
-                );
-            }
         }
         self.shared.registry.remove_server(name)?;
         sign_ins::forget(self, name).await;
+        self.drop_sign_ins(name).await;
         Ok(())
+    }
+
+    /// Removes the rows of all sign-ins to a server. A server of its name may be another one later,
+    /// and gets no tokens of this one.
+    async fn drop_sign_ins(&self, name: &str) {
+        let Some(store) = &self.shared.store else { return };
+        let grants = store.oauth_grants();
+        if let Err(error) = grants.drop_server(&self.shared.workspace, name).await {
+            tracing::warn!(
+                server.name = name, %error,
+                "the sign-ins to a removed server could not be deleted"
+            );
+        }
     }
 
     fn settings(&self) -> Result<&SettingsFile, ControlError> {

@@ -50,7 +50,7 @@ impl Watch {
                     tracing::warn!("changes of sign-ins cannot be read from the store: {error}");
                 }
             }
-            if count % POLLS_PER_SWEEP == 0
+            if count.is_multiple_of(POLLS_PER_SWEEP)
                 && let Err(error) = self.sweep().await
             {
                 tracing::debug!(%error, "ended sign-ins are not removed");

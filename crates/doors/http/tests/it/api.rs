@@ -33,6 +33,7 @@ mod replicas;
 mod round_trips;
 mod secrets;
 mod shares;
+mod sign_in_rows;
 mod still;
 mod tenants;
 mod tool_table;
