@@ -13,13 +13,15 @@ use std::{
 
 use narthex_audit::{AuditEvent, kind};
 use narthex_login::PublicOrigin;
-use narthex_model::{Alias, OAuth, ServerAuth, ServerState, Target, with_causes};
+use narthex_model::{
+    Alias, OAuth, ServerAuth, ServerState, SharedGrant, Target, WorkspaceId, with_causes,
+};
 use narthex_oauth::client::ClientDocument;
 use narthex_oauth_client::{
     BeginAs, Begun, DeviceBegun, DeviceState, Finished, GrantStatus, SignInTarget, SignIns,
     SignedOut, store::GrantKey,
 };
-use narthex_registry::{ServerResult, ServerRow, VerbError};
+use narthex_registry::{Holder, ServerResult, ServerRow, VerbError};
 use serde_json::Value;
 use tokio::{
     sync::broadcast::{Receiver, error::RecvError},
@@ -29,7 +31,7 @@ use url::{Host, Url};
 
 use self::recorder::Failures;
 pub use self::{error::ServerSignInError, recorder::SignInCounts};
-use crate::{By, Control, ControlError, control::Shared};
+use crate::{By, Control, ControlError, control::Shared, server_key};
 
 /// The pause between two looks at the failures of renewals.
 const LOOK: Duration = Duration::from_secs(5);
@@ -344,6 +346,13 @@ pub(crate) async fn follow(
 }
 
 fn apply(shared: &Shared, key: &GrantKey) {
+    if let Some(id) = SharedGrant::catalog_id(&key.server) {
+        let Ok(workspace) = WorkspaceId::new(&key.workspace) else { return };
+        let workspace_name = key.workspace.clone();
+        let holder = key.user.clone().map(|user| Holder { workspace: workspace_name, user });
+        let server = server_key(&workspace, id);
+        return shared.registry.credential_changed_at(&server, holder.as_ref());
+    }
     if key.user.is_some() || key.workspace != shared.workspace.as_str() {
         return;
     }

@@ -168,6 +168,7 @@ impl Holding {
             state.attempt = None;
             state.trouble = None;
             state.unsaved = None;
+            state.wanted = Scopes::default();
         });
     }
 
@@ -279,6 +280,7 @@ impl Holding {
         self.update(|state| {
             state.attempt = None;
             state.read_at = Some(now);
+            state.wanted = Scopes::default();
         });
         self.parts.options.hooks.on_tokens_changed(&self.key, Some(&row.facts));
         if was_usable {

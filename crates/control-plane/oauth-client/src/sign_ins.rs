@@ -6,6 +6,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use narthex_model::SharedGrant;
 use narthex_oauth::client::{ClientDocument, redirect_uri};
 use narthex_upstream::{CredentialQuery, CredentialSource, Credentials, changes};
 use tokio::sync::broadcast;
@@ -133,6 +134,41 @@ impl SignIns {
             }
         }
         Err(SignInError::Busy { server: server.alias.clone() })
+    }
+
+    /// Finds the authorization server of a server, and registers narthex there if that is the way:
+    /// what a later sign-in needs (X-M13). No sign-in begins, and nothing else is stored.
+    ///
+    /// # Errors
+    /// When the authorization server cannot be found, or takes no client.
+    pub async fn prepare(&self, server: &SignInTarget) -> Result<(), SignInError> {
+        let SignInTarget { key, alias, url, auth, session: _ } = server;
+        let parts = Arc::clone(&self.inner.parts);
+        let holding = Holding::new(parts, key.clone(), Entry::new(alias, url, auth));
+        let options = &self.inner.parts.options;
+        let preparing = async move { consent::prepare(&holding).await };
+        let ended = options.tasks.spawn_on(preparing, &options.runtime).await;
+        ended.unwrap_or(Err(SignInError::Stopped))
+    }
+
+    /// Reads a grant again that another process may have stored, renewed or removed. Does not wait.
+    pub fn changed_elsewhere(&self, key: &GrantKey) {
+        let known = self.credentials().get(key).map(|known| Arc::clone(&known.holding));
+        let Some(holding) = known else { return self.inner.parts.changed(key) };
+        let options = &self.inner.parts.options;
+        let reading = async move {
+            for _ in 0..ROUNDS {
+                let started = job::start(&holding, Job::Load);
+                let is_own = started.is_own;
+                if let Err(error) = started.wait().await {
+                    tracing::debug!(%error, "a changed sign-in was not read");
+                }
+                if is_own {
+                    return;
+                }
+            }
+        };
+        drop(options.tasks.spawn_on(reading, &options.runtime));
     }
 
     /// Finishes a sign-in with the browser's answer. `query` is the query of the redirect, `browser`
@@ -278,6 +314,22 @@ impl SignIns {
         self.inner.credentials.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The key of the grant of a server.
+    fn key_of(&self, query: CredentialQuery<'_>) -> GrantKey {
+        let CredentialQuery { alias, target, holder } = query;
+        let user = holder.map(|holder| holder.user.clone());
+        if let Some(SharedGrant { workspace, server }) = target.auth.grant() {
+            let workspace = workspace.as_str().to_owned();
+            return GrantKey { workspace, server: server.clone(), user };
+        }
+        let workspace = holder.map(|holder| holder.workspace.clone());
+        GrantKey {
+            workspace: workspace.unwrap_or_else(|| self.workspace.to_string()),
+            server: alias.as_str().to_owned(),
+            user,
+        }
+    }
+
     /// The credential of a server, with these settings.
     fn hold(&self, server: &SignInTarget) -> Arc<ServerCredential> {
         let SignInTarget { key, alias, url, auth, session: _ } = server;
@@ -302,15 +354,11 @@ impl SignIns {
 
 impl CredentialSource for SignIns {
     fn credentials(&self, query: CredentialQuery<'_>) -> Option<Arc<dyn Credentials>> {
-        let CredentialQuery { alias, target, holder } = query;
+        let CredentialQuery { alias, target, holder: _ } = query;
         if !changes(&target.auth) {
             return None;
         }
-        let key = GrantKey {
-            workspace: holder.map_or_else(|| self.workspace.to_string(), |h| h.workspace.clone()),
-            server: alias.as_str().to_owned(),
-            user: holder.map(|holder| holder.user.clone()),
-        };
+        let key = self.key_of(query);
         let server = SignInTarget {
             key,
             alias: alias.as_str().to_owned(),

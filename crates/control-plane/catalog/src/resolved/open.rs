@@ -449,6 +449,8 @@ impl Opener<'_> {
             authorization_server: auth.authorization_server.clone(),
             legacy: auth.legacy,
             keep_alive: auth.keep_alive,
+            // The caller knows the workspace.
+            grant: None,
         })
     }
 
