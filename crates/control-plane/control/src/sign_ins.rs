@@ -11,10 +11,11 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use narthex_audit::{AuditEvent, kind};
+use narthex_audit::{ActorKind, AuditEvent, kind};
 use narthex_login::PublicOrigin;
 use narthex_model::{
-    Alias, OAuth, ServerAuth, ServerState, SharedGrant, Target, WorkspaceId, with_causes,
+    Alias, OAuth, PrincipalId, ServerAuth, ServerState, SharedGrant, Target, WorkspaceId,
+    with_causes,
 };
 use narthex_oauth::client::ClientDocument;
 use narthex_oauth_client::{
@@ -31,7 +32,9 @@ use url::{Host, Url};
 
 use self::recorder::Failures;
 pub use self::{error::ServerSignInError, recorder::SignInCounts};
-use crate::{By, Control, ControlError, control::Shared, server_key};
+use crate::{
+    By, Control, ControlError, catalog::connection_event, control::Shared, server_key,
+};
 
 /// The pause between two looks at the failures of renewals.
 const LOOK: Duration = Duration::from_secs(5);
@@ -141,8 +144,7 @@ impl Control {
             let finished = this.needed_sign_ins()?.finish(&query, session.as_deref()).await;
             match finished {
                 Ok(finished) => {
-                    let alias = finished.alias.clone();
-                    let event = this.server_event(kind::SERVER_SIGNED_IN, &alias, By::system());
+                    let event = this.finished_event(&finished);
                     this.happened(event.with("issuer", finished.facts.issuer.clone()));
                     Ok(finished)
                 }
@@ -162,6 +164,30 @@ impl Control {
             }
         };
         self.to_the_end(finish).await
+    }
+
+    /// The event of a finished sign-in: of the daemon, or of the human for themselves.
+    fn finished_event(&self, finished: &Finished) -> AuditEvent<'static> {
+        let GrantKey { workspace, server, user } = &finished.key;
+        let id = SharedGrant::catalog_id(server);
+        let (Some(id), Some(user), Ok(workspace)) = (id, user, WorkspaceId::new(workspace)) else {
+            return self.server_event(kind::SERVER_SIGNED_IN, &finished.alias, By::system());
+        };
+        let human = PrincipalId::new(user).unwrap_or_else(|_unfit| PrincipalId::local_admin());
+        let actor = match human == PrincipalId::local_admin() {
+            true => ActorKind::LocalAdmin,
+            false => ActorKind::Human,
+        };
+        let by = By::new(actor, self.principal_name(&human));
+        connection_event(kind::CONNECTION_MADE, &workspace, id, by)
+    }
+
+    /// Records that the browser of a signed-in human brought an answer that finishes no connection
+    /// of this human (X-E43).
+    pub fn connection_refused(&self, server: &str, by: By) {
+        let mut event = AuditEvent::new(kind::CONNECTION_REFUSED, by);
+        event.outcome = "denied".into();
+        self.happened(event.on("server", server.to_owned()));
     }
 
     /// Ends the sign-in to a server: revokes its tokens at the authorization server where that is

@@ -359,9 +359,11 @@ impl CredentialSource for SignIns {
             return None;
         }
         let key = self.key_of(query);
+        // Runs may give a server of the catalog any alias.
+        let name = SharedGrant::catalog_id(&key.server).unwrap_or(alias.as_str()).to_owned();
         let server = SignInTarget {
             key,
-            alias: alias.as_str().to_owned(),
+            alias: name,
             url: Url::parse(&target.url).ok()?,
             auth: target.auth.clone(),
             session: None,

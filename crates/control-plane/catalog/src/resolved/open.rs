@@ -1,5 +1,7 @@
 //! Opens a run's configuration: the only place where values of secrets are filled in.
 
+mod sign_in;
+
 use std::{
     collections::BTreeMap,
     fmt,

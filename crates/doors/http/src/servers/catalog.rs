@@ -147,7 +147,7 @@ impl Asked<'_> {
     pub(super) fn change(&self, kind: CatalogKind) -> Result<CatalogChange, Problem> {
         let precondition = self.precondition()?;
         let by = self.by();
-        Ok(CatalogChange { workspace: self.workspace()?, kind, precondition, by })
+        Ok(CatalogChange { workspace: self.workspace()?, kind, precondition, by, is_offline: false })
     }
 
     /// Reads the condition of `If-Match` and `If-None-Match` (RFC 9110, 13.1).
