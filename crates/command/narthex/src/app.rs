@@ -194,6 +194,9 @@ impl App {
         let (closing, tasks) = (CancellationToken::new(), TaskTracker::new());
         // First, so that no door is ever asked about an empty set of servers.
         let control = begin(registry, options.servers, sign_ins.as_ref(), audit).await?;
+        if let Some(control) = &control {
+            sign_ins::follow(sign_ins.as_ref(), control);
+        }
         sign_ins::measure(sign_ins, &gateway);
         gateway.follow_profiles(&local);
         let mut outbound = None;

@@ -25,7 +25,7 @@ pub use self::changes::{
     CatalogImport, CatalogImportChange, CatalogImported, CatalogLeft, CatalogValid, Precondition,
 };
 pub(crate) use self::connections::connection_event;
-pub use self::connections::{Connecting, UserConnection};
+pub use self::connections::{Connecting, UserConnection, connection_path};
 pub use self::parts::AgentParts;
 use crate::{Control, ControlError, Page};
 

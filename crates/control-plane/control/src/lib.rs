@@ -39,7 +39,7 @@ pub use catalog::{
     AgentParts, CatalogAttached, CatalogAttachment, CatalogAttachments, CatalogChange,
     CatalogConnection, CatalogError, CatalogImport, CatalogImportChange, CatalogImported,
     CatalogLeft, CatalogObject, CatalogValid, CatalogWritten, Connecting, FieldCode, FieldError,
-    FieldWarning, Precondition, UserConnection, never_starts,
+    FieldWarning, Precondition, UserConnection, connection_path, never_starts,
 };
 pub use control::{Control, ControlOptions};
 pub use error::ControlError;

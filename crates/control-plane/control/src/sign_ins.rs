@@ -32,9 +32,7 @@ use url::{Host, Url};
 
 use self::recorder::Failures;
 pub use self::{error::ServerSignInError, recorder::SignInCounts};
-use crate::{
-    By, Control, ControlError, catalog::connection_event, control::Shared, server_key,
-};
+use crate::{By, Control, ControlError, catalog::connection_event, control::Shared, server_key};
 
 /// The pause between two looks at the failures of renewals.
 const LOOK: Duration = Duration::from_secs(5);

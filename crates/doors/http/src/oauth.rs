@@ -8,8 +8,8 @@
 mod page;
 
 use http::{StatusCode, header, request::Parts};
-use narthex_control::{Control, ControlError, public_base};
-use narthex_model::with_causes;
+use narthex_control::{Control, ControlError, SignedIn, public_base};
+use narthex_model::{SharedGrant, with_causes};
 use percent_encoding::percent_decode_str;
 
 use crate::{
@@ -54,8 +54,16 @@ async fn callback(door: &Door, control: &Control, segment: &str, parts: &Parts) 
     let query = parts.uri.query().unwrap_or_default().to_owned();
     let server = percent_decode_str(segment).decode_utf8().ok().map(String::from);
     let server = server.filter(|server| !server.is_empty());
-    let session = session(control, parts);
+    let personal = server.as_deref().and_then(SharedGrant::catalog_id).map(str::to_owned);
+    if personal.is_some()
+        && let Some(there) = elsewhere(control, parts)
+    {
+        return page::onward(&there);
+    }
+    let signed_in = signed_in(control, parts);
+    let session = signed_in.as_ref().map(|signed_in| signed_in.session.clone());
     match control.finish_sign_in(query, server.clone(), session).await {
+        Ok(finished) if finished.key.user.is_some() => page::connected(&finished.alias),
         Ok(finished) => page::done(&finished.alias),
         Err(ControlError::SignIn(error)) => {
             if let Some(url) = error.goes_on_at() {
@@ -63,6 +71,9 @@ async fn callback(door: &Door, control: &Control, segment: &str, parts: &Parts) 
             }
             if error.is_unproved() {
                 door.refused(REFUSED);
+                if let (Some(id), Some(signed_in)) = (&personal, &signed_in) {
+                    control.connection_refused(id, signed_in.account.actor());
+                }
             }
             tracing::info!("a sign-in to a server was not finished: {}", with_causes(&error));
             page::failed(server.as_deref(), error.kind(), &error.to_string())
@@ -74,12 +85,20 @@ async fn callback(door: &Door, control: &Control, segment: &str, parts: &Parts) 
     }
 }
 
-/// The login session of the browser, by its hash.
-fn session(control: &Control, parts: &Parts) -> Option<String> {
+/// The login session of the browser.
+fn signed_in(control: &Control, parts: &Parts) -> Option<SignedIn> {
     let is_https = control.sign_in_origin()?.is_https();
     let token = session_cookie(&parts.headers, is_https)?;
-    let signed_in = control.signed_in(token).ok()??;
-    Some(signed_in.session)
+    control.signed_in(token).ok()?
+}
+
+/// The same address at the origin where humans sign in, for a redirect to another host of the
+/// daemon: only there the browser sends the cookie of the login session.
+fn elsewhere(control: &Control, parts: &Parts) -> Option<String> {
+    let origin = control.sign_in_origin()?;
+    let host = single(&parts.headers, &header::HOST).flatten()?;
+    let path = parts.uri.path_and_query()?;
+    (!host.eq_ignore_ascii_case(origin.authority())).then(|| origin.at(path.as_str()))
 }
 
 fn client_metadata(control: &Control) -> Response {

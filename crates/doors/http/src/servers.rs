@@ -8,6 +8,7 @@ mod catalog;
 pub(crate) mod changes;
 mod claims;
 mod clients;
+mod connections;
 mod definitions;
 mod env_bindings;
 mod events;
@@ -47,6 +48,7 @@ use serde::Serialize;
 pub(crate) use self::query::page_sizes;
 pub(crate) use self::{
     access::page_of,
+    connections::ConnectionTarget,
     events::EventTarget,
     grants::GrantTarget,
     outbound::OutboundTarget,
@@ -150,6 +152,7 @@ impl Asked<'_> {
             Target::Enable => self.enable().await,
             Target::Reconnect => self.reconnect().await,
             Target::ServerSignIn(of) => self.of_sign_in(of).await,
+            Target::Connection(of) => self.of_connections(of).await,
             Target::Test => self.test().await,
             Target::Logs => self.logs().await,
             Target::Reload => self.reload().await,

@@ -4,10 +4,13 @@
 //! its own (D4), named in the table of routes. A request that changes data must come from our own
 //! page (`Origin`). If it needs a session, it must also repeat a value that only our page can read.
 
+mod connection;
 mod cookie;
 mod decision;
 mod page;
 mod passkeys;
+
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header, request::Parts};
@@ -37,6 +40,9 @@ const BODY_MAX: usize = 64 * 1024;
 /// The header in which a request by cookie repeats its form token; forms use a field instead.
 const CSRF_HEADER: HeaderName = HeaderName::from_static("x-narthex-csrf");
 
+/// The time for which a browser remembers the page that it asked for before the sign-in.
+const ONWARD: Duration = Duration::from_mins(15);
+
 /// The target of a route of the sign-in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SignInTarget {
@@ -57,6 +63,9 @@ pub(crate) enum SignInTarget {
     /// The page on which a human decides a run's grant request.
     Decision,
     Decide,
+    /// The page on which a human connects their account to a server.
+    Connection,
+    ChangeConnection,
 }
 
 impl SignInTarget {
@@ -77,7 +86,9 @@ impl SignInTarget {
             | Self::OidcBegin
             | Self::SignOut
             | Self::Decision
-            | Self::Decide => None,
+            | Self::Decide
+            | Self::Connection
+            | Self::ChangeConnection => None,
         }
     }
 }
@@ -118,6 +129,9 @@ impl Visitor<'_> {
             // A path with an invalid workspace or request id is absent at every origin.
             self.place()?;
         }
+        if matches!(self.target, SignInTarget::Connection | SignInTarget::ChangeConnection) {
+            self.connection_place()?;
+        }
         if let Some(elsewhere) = self.at_the_public_origin()? {
             return Ok(elsewhere);
         }
@@ -136,6 +150,8 @@ impl Visitor<'_> {
             SignInTarget::SignOut => self.sign_out(body).await,
             SignInTarget::Decision => self.decision().await,
             SignInTarget::Decide => self.decide(body).await,
+            SignInTarget::Connection => self.connection().await,
+            SignInTarget::ChangeConnection => self.change_connection(body).await,
             SignInTarget::Script | SignInTarget::Style => Err(nothing()),
         }
     }

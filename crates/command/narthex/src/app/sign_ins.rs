@@ -26,6 +26,7 @@ const MEASURED_MAX: usize = 1000;
 pub(super) struct Opened {
     pub(super) all: ServerSignIns,
     clock: Arc<dyn Clock>,
+    tokens: Arc<StoredTokens>,
 }
 
 impl Opened {
@@ -41,10 +42,12 @@ impl Opened {
         let own =
             || public.as_ref().filter(|base| base.scheme() == "https")?.join(CLIENT_METADATA).ok();
         let client_metadata_url = elsewhere.or_else(own);
-        let counts = Arc::new(SignInCounts::default());
+        let origin = of.login.as_ref().map(|login| login.origin.clone());
+        let counts = Arc::new(SignInCounts::at(origin));
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let tokens = Arc::new(StoredTokens::new(store.clone(), vault.clone()));
         let sign_ins = SignIns::new(SignInOptions {
-            store: Arc::new(StoredTokens::new(store.clone(), vault.clone())),
+            store: tokens.clone(),
             clock: clock.clone(),
             proxies: Arc::clone(&options.connections.proxies),
             extra_roots: Vec::new(),
@@ -58,13 +61,15 @@ impl Opened {
             hooks: counts.clone(),
             runtime: Handle::current(),
         });
-        Some(Self { all: ServerSignIns { sign_ins, counts }, clock })
+        Some(Self { all: ServerSignIns { sign_ins, counts }, clock, tokens })
     }
 }
 
 /// Shows the ends of tokens and the results of requests for tokens in the metrics.
 pub(super) fn measure(opened: Option<Opened>, gateway: &Gateway) {
-    let Some(Opened { all: ServerSignIns { sign_ins, counts }, clock }) = opened else { return };
+    let Some(Opened { all: ServerSignIns { sign_ins, counts }, clock, .. }) = opened else {
+        return;
+    };
     gateway.metrics().measure_each(Labelled {
         name: "oauth_token_expiry_seconds",
         help: "Seconds until the access token of a server ends; negative after its end",
@@ -80,6 +85,14 @@ pub(super) fn measure(opened: Option<Opened>, gateway: &Gateway) {
             all.map(|(result, count)| (result.to_owned(), count)).collect()
         }),
     });
+}
+
+/// Follows grants that another daemon stores or removes, or that end with their human.
+pub(super) fn follow(opened: Option<&Opened>, control: &Control) {
+    let Some(Opened { all, tokens, .. }) = opened else { return };
+    let sign_ins = all.sign_ins.clone();
+    let changed = move |key| sign_ins.changed_elsewhere(&key);
+    drop(control.spawn(tokens.watch_changes(control.closing(), changed)));
 }
 
 /// The credentials of servers that sign-ins have. A process without sign-ins gives none, and says

@@ -5,8 +5,8 @@ mod cutting;
 mod import;
 
 use narthex_audit::{AuditEvent, kind};
-use narthex_catalog::{ServerEntry, document};
 use narthex_catalog::fields::{CatalogError, FieldWarning};
+use narthex_catalog::{ServerEntry, document};
 use narthex_model::{AgentName, CatalogKind, WorkspaceId};
 use narthex_store::CatalogRow;
 use serde_json::Value;

@@ -2,7 +2,7 @@
 //! this human drives (X-M14), and the discovery when such a server is saved (X-M13).
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     time::{SystemTime, UNIX_EPOCH},
 };
 
@@ -54,7 +54,20 @@ pub struct Connecting {
     pub sees_all: bool,
 }
 
+/// The path of the page on which a human connects their account to a server of the catalog.
+#[must_use]
+pub fn connection_path(workspace: &WorkspaceId, server: &str) -> String {
+    format!("/workspaces/{workspace}/connections/{server}")
+}
+
 impl Control {
+    /// The address of the page on which a human connects their account; `None` where no human signs
+    /// in.
+    #[must_use]
+    pub fn connection_page(&self, workspace: &WorkspaceId, server: &str) -> Option<String> {
+        Some(self.sign_in_origin()?.at(&connection_path(workspace, server)))
+    }
+
     /// The connections of a human in a workspace: to all servers to which humans sign in and that
     /// the human may see, and to those with a grant of the human.
     ///
@@ -90,8 +103,18 @@ impl Control {
         Ok(all)
     }
 
+    /// The ids of the servers that a human is connected to.
+    pub(super) async fn connected_servers(
+        &self,
+        workspace: &WorkspaceId,
+        user: &PrincipalId,
+    ) -> Result<BTreeSet<String>, ControlError> {
+        let grants = self.grants_of_user(workspace, user).await?.into_iter();
+        Ok(grants.filter(|(_, facts)| is_usable(facts)).map(|(id, _)| id).collect())
+    }
+
     /// The grants of a human at servers of the catalog, by the server's id.
-    pub(super) async fn grants_of_user(
+    async fn grants_of_user(
         &self,
         workspace: &WorkspaceId,
         user: &PrincipalId,
@@ -362,11 +385,8 @@ mod tests {
 
     #[test]
     fn x_e49_a_grant_without_a_renewal_ends_with_its_token() {
-        let facts = |can_renew, expires_at| GrantFacts {
-            can_renew,
-            expires_at,
-            ..GrantFacts::default()
-        };
+        let facts =
+            |can_renew, expires_at| GrantFacts { can_renew, expires_at, ..GrantFacts::default() };
         assert!(is_usable(&facts(true, Some(1))));
         assert!(!is_usable(&facts(false, Some(1))));
         assert!(is_usable(&facts(false, Some(u64::MAX))));

@@ -6,20 +6,32 @@ use std::{
 };
 
 use narthex_audit::{Actor, Audit, AuditEvent, kind};
-use narthex_model::WorkspaceId;
+use narthex_login::PublicOrigin;
+use narthex_model::{SharedGrant, WorkspaceId};
 use narthex_oauth_client::{
     SignInHooks,
     store::{GrantFacts, GrantKey},
 };
+use url::Url;
+
+use crate::connection_path;
 
 /// Numbers of requests for tokens, since the start.
 #[derive(Debug, Default)]
 pub struct SignInCounts {
     succeeded: AtomicU64,
     failed: AtomicU64,
+    /// The origin at which humans sign in to narthex.
+    origin: Option<PublicOrigin>,
 }
 
 impl SignInCounts {
+    /// Counts without requests yet. Humans connect their accounts at pages of `origin`.
+    #[must_use]
+    pub fn at(origin: Option<PublicOrigin>) -> Self {
+        Self { origin, ..Self::default() }
+    }
+
     /// The numbers, each with the name of its result.
     #[must_use]
     pub fn by_result(&self) -> [(&'static str, u64); 2] {
@@ -34,6 +46,12 @@ impl SignInHooks for SignInCounts {
         if facts.is_some() {
             self.succeeded.fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    fn page_of(&self, key: &GrantKey) -> Option<Url> {
+        let (origin, id) = (self.origin.as_ref()?, SharedGrant::catalog_id(&key.server)?);
+        let workspace = WorkspaceId::new(&key.workspace).ok()?;
+        Url::parse(&origin.at(&connection_path(&workspace, id))).ok()
     }
 }
 

@@ -69,8 +69,7 @@ impl Runs {
         let is_strict = !requested.is_tolerant();
         let servers = take(&mut resolved.servers);
         let holder = holder(&requested.workspace, requested.driver.as_ref());
-        let set =
-            self.start_servers(&requested.workspace, servers, is_strict, holder).await?;
+        let set = self.start_servers(&requested.workspace, servers, is_strict, holder).await?;
         Ok(Started { set, resolved, meters, source, agent_env })
     }
 

@@ -3,7 +3,7 @@
 
 use http::{HeaderName, HeaderValue, StatusCode, header};
 use narthex_definitions::harmless;
-use narthex_model::{ErrorKind, command::narthex};
+use narthex_model::{ErrorKind, SharedGrant, command::narthex};
 use narthex_wire::Payload;
 
 use crate::{
@@ -31,9 +31,22 @@ pub(super) fn done(server: &str) -> Response {
     html(StatusCode::OK, "Signed in", &main)
 }
 
+/// The page after a human has connected their account to a server of the catalog.
+pub(super) fn connected(server: &str) -> Response {
+    let main = format!(
+        "<h1>Connected to {}</h1>\n<p>Runs that you drive now use this server as you, also those \
+         that are open. You can close this page.</p>\n",
+        safe(server)
+    );
+    html(StatusCode::OK, "Connected", &main)
+}
+
 /// The page after a sign-in that failed, with the cause in words of this program.
 pub(super) fn failed(server: Option<&str>, kind: ErrorKind, why: &str) -> Response {
-    let authorize = narthex("mcp authorize {}", &[&server.unwrap_or("NAME")]).to_string();
+    let authorize = match server.and_then(SharedGrant::catalog_id) {
+        Some(id) => narthex("connections connect {}", &[&id]).to_string(),
+        None => narthex("mcp authorize {}", &[&server.unwrap_or("NAME")]).to_string(),
+    };
     let main = format!(
         "<h1>That did not work</h1>\n<p role=\"alert\">{}</p>\n<p class=\"hint\">To try again, \
          start the sign-in anew: <code>{}</code></p>\n",

@@ -1,18 +1,18 @@
 //! The page on which a human decides a run's grant request (D15). The page does no more than the
 //! API, and admits only humans whom the API admits.
 
-use std::time::Duration;
-
 use http::StatusCode;
-use narthex_control::{ConsentError, GrantRequestRow, GrantRequestStatus, decision_path};
+use narthex_control::{
+    ConsentError, GrantRequestRow, GrantRequestStatus, connection_path, decision_path,
+};
 use narthex_definitions::harmless;
 use narthex_model::{
-    ErrorKind, GrantDuration, GrantRequestId, PrincipalId, Timestamp, WorkspaceId,
+    ErrorKind, GrantDuration, GrantRequestId, PrincipalId, ServerId, Timestamp, WorkspaceId,
 };
 use serde_json::{Value, json};
 
 use super::{
-    Answered, Kept, Visitor, nothing,
+    Answered, Kept, ONWARD, Visitor, connection, nothing,
     page::{escaped, html, put},
     redirect,
 };
@@ -26,8 +26,6 @@ use crate::{
     shapes::{Decision, DecisionForm},
 };
 
-/// The time for which a browser remembers the page that it asked for before the sign-in.
-const ONWARD: Duration = Duration::from_mins(15);
 /// Maximum number of characters of an agent's text that the page shows.
 const SHOWN_MAX: usize = 4_000;
 
@@ -132,10 +130,12 @@ impl Visitor<'_> {
         let kept = self.jar().find(&self.parts.headers, Kept::Onward);
         let place = kept.and_then(|kept| {
             let (workspace, id) = kept.split_once('/')?;
-            Some(decision_path(
-                &WorkspaceId::new(workspace).ok()?,
-                &GrantRequestId::parse(id)?.to_text(),
-            ))
+            let workspace = WorkspaceId::new(workspace).ok()?;
+            if let Some(server) = id.strip_prefix(connection::KEPT) {
+                let server = ServerId::new(server).ok()?;
+                return Some(connection_path(&workspace, server.as_str()));
+            }
+            Some(decision_path(&workspace, &GrantRequestId::parse(id)?.to_text()))
         });
         place.unwrap_or_else(|| "/signin".to_owned())
     }

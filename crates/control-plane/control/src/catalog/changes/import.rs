@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use narthex_audit::Noted;
-use narthex_catalog::{ServerEntry, document};
 use narthex_catalog::fields::{CatalogError, FieldCode, FieldError, FieldWarning};
+use narthex_catalog::{ServerEntry, document};
 use narthex_model::{CatalogKind, SecretName, WorkspaceId, command::narthex, written::inside};
 use narthex_store::{CatalogRow, CatalogStep};
 use serde_json::{Value, json};
