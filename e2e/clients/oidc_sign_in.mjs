@@ -9,6 +9,8 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { pathToFileURL } from "node:url";
 
+import { Browser } from "./browser.mjs";
+
 const [peers, narthex, folder, config] = process.argv.slice(2);
 const found = createRequire(join(peers, "package.json")).resolve("oidc-provider");
 const { default: Provider } = await import(pathToFileURL(found).href);
@@ -40,44 +42,10 @@ function provide({ server, issuer }, callback) {
   server.handler = provider.callback();
 }
 
-/** A browser with cookies, which follows redirects when it is told to. */
-class Browser {
-  jars = new Map();
-
-  async go(url, form) {
-    const { origin } = new URL(url);
-    const jar = this.jars.get(origin) ?? new Map();
-    this.jars.set(origin, jar);
-    const headers = { cookie: [...jar].map(([name, value]) => `${name}=${value}`).join("; ") };
-    const body = form && new URLSearchParams(form);
-    const method = form ? "POST" : "GET";
-    const response = await fetch(url, { method, headers, body, redirect: "manual" });
-    for (const line of response.headers.getSetCookie()) {
-      const [name, value] = line.split(";")[0].split(/=(.*)/s);
-      if (value) jar.set(name, value);
-      else jar.delete(name);
-    }
-    const next = response.headers.get("location");
-    const text = await response.text();
-    return { status: response.status, text, next: next && new URL(next, url).href };
-  }
-
-  /** Signs in at a provider as somebody; gives the address that leads back. */
-  async atProvider(begin, login, base) {
-    let answer = await this.go(begin);
-    for (let steps = 0; steps < 20; steps += 1) {
-      if (answer.next?.startsWith(`${base}/signin/`)) return answer.next;
-      if (answer.next) {
-        answer = await this.go(answer.next);
-        continue;
-      }
-      const action = answer.text.match(/<form[^>]*action="([^"]+)"/)?.[1];
-      const prompt = answer.text.match(/name="prompt" value="([^"]+)"/)?.[1];
-      if (!action) throw new Error(`${answer.status}: ${answer.text}`);
-      answer = await this.go(action, { prompt, login, password: "x" });
-    }
-    throw new Error("the provider does not come to an end");
-  }
+/** Signs in at a provider as somebody; gives the address that leads back. */
+function atProvider(browser, begin, login, base) {
+  const isBack = (address) => address.startsWith(`${base}/signin/`);
+  return browser.visit(begin, isBack, (fields) => ({ ...fields, login, password: "x" }));
 }
 
 const [corp, other] = [await listen(), await listen()];
@@ -111,23 +79,23 @@ try {
   provide(other, `${base}/signin/oidc/other/callback`);
 
   const ada = new Browser();
-  const back = await ada.atProvider(`${base}/signin/oidc/corp`, "ada@corp.example", base);
+  const back = await atProvider(ada, `${base}/signin/oidc/corp`, "ada@corp.example", base);
   // Another browser has the address, but began nothing.
   const thief = await new Browser().go(back);
   const signedIn = await ada.go(back);
   const me = JSON.parse((await ada.go(`${base}/api/me`)).text);
   const again = await ada.go(back);
   const second = new Browser();
-  await second.go(await second.atProvider(`${base}/signin/oidc/corp`, "ada@corp.example", base));
+  await second.go(await atProvider(second, `${base}/signin/oidc/corp`, "ada@corp.example", base));
   const same = JSON.parse((await second.go(`${base}/api/me`)).text);
 
   const eve = new Browser();
   const stranger = await eve.go(
-    await eve.atProvider(`${base}/signin/oidc/corp`, "eve@elsewhere.example", base));
+    await atProvider(eve, `${base}/signin/oidc/corp`, "eve@elsewhere.example", base));
 
   // An answer of one provider at the address of the other (S20).
   const mixed = new Browser();
-  const answer = await mixed.atProvider(`${base}/signin/oidc/corp`, "ada@corp.example", base);
+  const answer = await atProvider(mixed, `${base}/signin/oidc/corp`, "ada@corp.example", base);
   await mixed.go(`${base}/signin/oidc/other`);
   const mixedUp = await mixed.go(answer.replace("/oidc/corp/", "/oidc/other/"));
 

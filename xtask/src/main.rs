@@ -9,6 +9,7 @@ mod bench;
 mod check;
 mod conformance;
 mod dist;
+mod oauth;
 mod openapi;
 mod peers;
 mod process;

@@ -13,7 +13,7 @@ use clap::{Args, ValueEnum};
 use crate::peers::Peers;
 use crate::steps::{self, Ran};
 use crate::tally::Tally;
-use crate::{bench, check, conformance, peers, schemathesis};
+use crate::{bench, check, conformance, oauth, peers, schemathesis};
 
 #[derive(Args)]
 pub(crate) struct Options {
@@ -41,6 +41,8 @@ enum Step {
     Cost,
     /// The conformance suites, directly and through the gateway.
     Conformance,
+    /// Sign-ins by OAuth, at real authorization servers and at the door, and the suite's scenarios.
+    Oauth,
     /// Real clients and servers through the gateway.
     Peers,
     /// Requests that schemathesis makes from the OpenAPI document, allowed ones and others.
@@ -50,7 +52,9 @@ enum Step {
 impl Step {
     fn needs(self) -> &'static [Self] {
         match self {
-            Self::Conformance | Self::Peers | Self::Openapi => &[Self::Install, Self::Build],
+            Self::Conformance | Self::Oauth | Self::Peers | Self::Openapi => {
+                &[Self::Install, Self::Build]
+            }
             Self::Cost => &[Self::Build],
             Self::Check | Self::Install | Self::Unit | Self::Doc | Self::Build => &[],
         }
@@ -70,6 +74,7 @@ impl Step {
             Self::Build => runners::build(),
             Self::Cost => bench::guard::check(),
             Self::Conformance => conformance::run(&Peers::install()?),
+            Self::Oauth => oauth::run(&Peers::install()?),
             Self::Peers => peers::run(&Peers::install()?),
             Self::Openapi => schemathesis::run(&Peers::install()?),
         }

@@ -1,11 +1,15 @@
 //! Servers of several files as one configuration, and the fate of each: copied by an import, or
 //! moved by a set-up.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+mod own;
 
-use narthex_model::{Alias, SecretName, variable::OWN_PREFIX};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use narthex_model::{Alias, SecretName};
 use serde_json::Value;
+
+pub use own::{OwnDaemon, is_gone_narthex, is_narthex, is_own, runs_narthex};
 
 use crate::clients::Client;
 use crate::inventory::{Content, FoundFile};
@@ -13,9 +17,6 @@ use crate::servers::{Found, FoundServer, NameableSecret, Target, Text};
 
 /// The beginning of the name of a secret, in place of a value.
 const SECRET: &str = "${secret:";
-
-/// Programs that start a package by its name.
-const RUNNERS: [&str; 4] = ["npx", "bunx", "pnpx", "uvx"];
 
 /// Length of a name that has a client's name at its end.
 const ALIAS_ROOM: usize = 60;
@@ -322,88 +323,6 @@ pub fn is_written(written: &str, entry: &Value) -> bool {
         entry
     };
     own.is_some_and(|own| without_switch(own) == without_switch(entry.clone()))
-}
-
-/// True for the entry by which a client would start a narthex whose program no longer exists, such
-/// as an earlier version in a folder of its own.
-#[must_use]
-pub fn is_gone_narthex(client: &Client, server: &FoundServer) -> bool {
-    let Target::Stdio { command, .. } = &server.target else { return false };
-    let program = Path::new(command.expose());
-    is_narthex(client, server) && program.is_absolute() && !program.exists()
-}
-
-/// True for an entry by which a client reaches narthex.
-#[must_use]
-pub fn is_own(client: &Client, found: &Found) -> bool {
-    found.server().is_some_and(|server| is_narthex(client, server))
-}
-
-/// True for the server by which a client reaches narthex. The files of a project are by others, so
-/// in them no name and no path but that of this program counts (D27).
-#[must_use]
-pub fn is_narthex(client: &Client, server: &FoundServer) -> bool {
-    match client.is_of_project() {
-        true => is_this_narthex(server),
-        false => is_some_narthex(server),
-    }
-}
-
-/// True for an entry as a set-up writes it: this program, by its whole path or by its name.
-fn is_this_narthex(server: &FoundServer) -> bool {
-    let Target::Stdio { command, args, env, .. } = &server.target else { return false };
-    let command = command.expose();
-    let is_connect = args.first().is_some_and(|first| first.expose() == "connect");
-    let is_plain = env.keys().all(|name| name.starts_with(OWN_PREFIX));
-    is_connect && is_plain && (command == "narthex" || is_this_program(Path::new(command)))
-}
-
-fn is_this_program(path: &Path) -> bool {
-    let real = |path: &Path| fs_err::canonicalize(path).ok();
-    let own = std::env::current_exe().ok().and_then(|own| real(&own));
-    path.is_absolute() && own.is_some_and(|own| real(path) == Some(own))
-}
-
-/// True for a narthex in a file of the user, which may be another one than this.
-fn is_some_narthex(server: &FoundServer) -> bool {
-    starts_narthex(server) || Alias::suggest(&server.name).is_built_in()
-}
-
-/// True for an entry that starts `narthex connect` somewhere, also by way of other programs.
-fn starts_narthex(server: &FoundServer) -> bool {
-    match &server.target {
-        Target::Stdio { command, args, .. } => {
-            let words = std::iter::once(name_of(command.expose()));
-            let words = words.chain(args.iter().map(Text::expose));
-            let mut words = words.skip_while(|word| !word.ends_with("narthex"));
-            words.next().is_some() && words.any(|word| word == "connect")
-        }
-        Target::Remote { .. } => false,
-    }
-}
-
-/// True for an entry whose own program is `narthex connect`, or a runner of packages for it.
-///
-/// The path and the further arguments do not matter. An entry that reaches a narthex elsewhere,
-/// such as by `ssh` or `docker exec`, is another program.
-#[must_use]
-pub fn runs_narthex(server: &FoundServer) -> bool {
-    let Target::Stdio { command, args, .. } = &server.target else { return false };
-    let args: Vec<_> = args.iter().map(Text::expose).collect();
-    match name_of(command.expose()) {
-        "narthex" => args.first() == Some(&"connect"),
-        runner if RUNNERS.contains(&runner) => {
-            let mut words = args.into_iter().skip_while(|word| word.starts_with('-'));
-            let package = words.next().map(|word| word.split('@').next().unwrap_or(word));
-            package == Some("narthex") && words.next() == Some("connect")
-        }
-        _ => false,
-    }
-}
-
-/// The name of a program at a path.
-fn name_of(program: &str) -> &str {
-    program.rsplit(['/', '\\']).next().unwrap_or(program)
 }
 
 #[cfg(test)]

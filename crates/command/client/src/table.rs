@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-pub use crate::terminal::render;
+pub use crate::terminal::{Rows, render, render_fitting};
 use narthex_model::command::CommandLine;
 use serde_json::{Value, json};
 

@@ -17,7 +17,7 @@ use tokio::{
 
 pub use self::{
     inert::{InertWriter, inert, inert_json},
-    lines::{harmless, is_harmful, notice, render},
+    lines::{Rows, harmless, is_harmful, notice, render, render_fitting},
 };
 
 use self::lines::fitting;

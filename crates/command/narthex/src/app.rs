@@ -35,7 +35,6 @@ use url::Url;
 use self::{
     begin::{begin, begin_run, begin_runs, post},
     parts::{disabled, keeps_definitions, local_run, shared, supervision},
-    sign_ins::Opened,
 };
 use crate::{ConnectionOptions, Failure, config, run_sockets::RunFolders};
 
@@ -170,7 +169,8 @@ impl App {
     /// # Errors
     /// When the audit record or a door cannot be opened.
     pub async fn start(options: AppOptions) -> Result<Self, Failure> {
-        let (audit, sign_ins) = (open_audit(&options.audit_dir)?, Opened::of(&options));
+        let audit = open_audit(&options.audit_dir)?;
+        let (sign_ins, credentials) = sign_ins::open(&options);
         let connections = options.connections;
         let registry = Registry::new(RegistryOptions {
             deadlines: connections.deadlines,
@@ -181,7 +181,7 @@ impl App {
             children_max: connections.processes_max,
             supervision: supervision(connections.is_strict)?,
             proxies: connections.proxies,
-            credentials: Some(sign_ins::source(sign_ins.as_ref())),
+            credentials: Some(credentials),
             ..RegistryOptions::new(identity(), options.environment.clone())
         })
         .map_err(|error| no_randomness(&error))?;
@@ -194,10 +194,7 @@ impl App {
         let (closing, tasks) = (CancellationToken::new(), TaskTracker::new());
         // First, so that no door is ever asked about an empty set of servers.
         let control = begin(registry, options.servers, sign_ins.as_ref(), audit).await?;
-        if let Some(control) = &control {
-            sign_ins::follow(sign_ins.as_ref(), control);
-        }
-        sign_ins::measure(sign_ins, &gateway);
+        sign_ins::begin(sign_ins, control.as_ref(), &gateway);
         gateway.follow_profiles(&local);
         let mut outbound = None;
         let runs = match &control {
@@ -219,8 +216,7 @@ impl App {
                     shares: options.doors.as_ref().map(|doors| doors.shares.clone()),
                 };
                 let runs = Runs::new(gateway.clone(), control.clone(), runs);
-                let hosts = options.doors.as_ref().map(|doors| doors.post_hosts.clone());
-                outbound = hosts.map(|hosts| post(&gateway, control, hosts));
+                outbound = options.doors.as_ref().map(|doors| post(&gateway, control, doors));
                 Box::pin(begin_runs(&gateway, control, &runs, outbound.clone())).await?;
                 Some(runs)
             }

@@ -219,6 +219,8 @@ pub(crate) struct ManArgs {
 #[derive(Debug)]
 pub(crate) struct Context {
     pub(crate) settings: Settings,
+    /// True if the command goes on without the settings file, which cannot be used.
+    pub(crate) is_without_file: bool,
     pub(crate) format: Format,
     /// True if only ASCII may be printed.
     pub(crate) is_ascii: bool,
@@ -316,7 +318,14 @@ fn run(cli: Cli, workspace: Option<String>, format: Format) -> Result<ExitCode, 
     // Before memory has anything that no other process may read.
     core_dumps::forbid()?;
     let flags = flags(&cli);
-    let mut settings = config::load(&flags)?;
+    let (mut settings, fault) = match config::load(&flags) {
+        Ok(settings) => (settings, None),
+        // A broken settings file keeps no user from leaving.
+        Err(failure) if matches!(cli.command, Command::Uninstall(_)) => {
+            (config::load_without_file(&flags)?, Some(failure.message))
+        }
+        Err(failure) => return Err(failure),
+    };
     if let Command::Up(_)
     | Command::Trust(_)
     | Command::Service(_)
@@ -331,13 +340,18 @@ fn run(cli: Cli, workspace: Option<String>, format: Format) -> Result<ExitCode, 
     if let Some(warning) = config::unknown_variables() {
         output::notice(&warning);
     }
+    if let Some(fault) = &fault {
+        output::notice(&without_file(fault, &settings));
+    }
     let runtime = runtime(&cli.command)?;
     let telemetry = narthex_telemetry::start(settings.telemetry(), runtime.handle())
         .map_err(|error| untold(&error, &settings))?;
     settings.tracer = telemetry.tracer();
     let is_ascii = cli.common.ascii || !is_utf8_locale();
     let successor = Successor::default();
-    let context = Context { settings, format, is_ascii, successor: successor.clone() };
+    let is_without_file = fault.is_some();
+    let context =
+        Context { settings, is_without_file, format, is_ascii, successor: successor.clone() };
     let done = runtime.block_on(dispatch(cli.command, context));
     telemetry.end();
     // A blocked read of standard input must not hold up the end.
@@ -346,6 +360,15 @@ fn run(cli: Cli, workspace: Option<String>, format: Format) -> Result<ExitCode, 
         successor.begin()?;
     }
     done
+}
+
+/// The warning of a command that goes on without the settings file.
+fn without_file(fault: &str, settings: &Settings) -> String {
+    let data = settings.daemon.data.display();
+    format!(
+        "warning: the settings file is left out, since it cannot be used: {fault}; the data \
+         directory is {data}, and --data names another"
+    )
 }
 
 /// The failure of logs or traces, with the setting that is wrong.

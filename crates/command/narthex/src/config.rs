@@ -84,6 +84,12 @@ pub(crate) fn load(flags: &Flags) -> Result<Settings, Failure> {
     settings::load(flags, &variable)
 }
 
+/// Reads the flags and the environment, for a command that works also while the settings file
+/// cannot be used.
+pub(crate) fn load_without_file(flags: &Flags) -> Result<Settings, Failure> {
+    settings::load_without_file(flags, &variable)
+}
+
 /// The folder for sockets of the user's programs, if the session sets one.
 pub(crate) fn runtime_dir() -> Option<PathBuf> {
     variable("XDG_RUNTIME_DIR").map(PathBuf::from)

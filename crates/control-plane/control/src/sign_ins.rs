@@ -17,7 +17,6 @@ use narthex_model::{
     Alias, OAuth, PrincipalId, ServerAuth, ServerState, SharedGrant, Target, WorkspaceId,
     with_causes,
 };
-use narthex_oauth::client::ClientDocument;
 use narthex_oauth_client::{
     BeginAs, Begun, DeviceBegun, DeviceState, Finished, GrantStatus, SignInTarget, SignIns,
     SignedOut, store::GrantKey,
@@ -38,8 +37,6 @@ use crate::{By, Control, ControlError, catalog::connection_event, control::Share
 const LOOK: Duration = Duration::from_secs(5);
 /// The path of narthex's client id metadata document.
 pub const CLIENT_METADATA: &str = "/oauth/client-metadata.json";
-/// The path of the redirect for all servers.
-const CALLBACK: &str = "/oauth/callback";
 /// The name that people see when they consent.
 pub const CLIENT_NAME: &str = "narthex";
 
@@ -121,9 +118,9 @@ impl Control {
     ///
     /// # Errors
     /// When there is no such server, or no person signs in to it.
-    pub async fn device_sign_in(&self, name: &str, id: &str) -> Result<DeviceState, ControlError> {
+    pub fn device_sign_in(&self, name: &str, id: &str) -> Result<DeviceState, ControlError> {
         self.sign_in_target(name, None)?;
-        Ok(self.needed_sign_ins()?.device_state(id).await)
+        Ok(self.needed_sign_ins()?.device_state(id))
     }
 
     /// Finishes a sign-in with the query of the redirect. `server` is the name in its path, and
@@ -150,7 +147,8 @@ impl Control {
                     let reason = error.kind().as_str();
                     let error = ServerSignInError::Failed(error);
                     // An answer that belongs to no attempt is counted by the door.
-                    let name = server.filter(|_| !error.is_unproved());
+                    let has_failed = !error.is_unproved() && error.goes_on_at().is_none();
+                    let name = server.filter(|_| has_failed);
                     if let Some(name) = name {
                         let kind = kind::SERVER_SIGN_IN_FAILED;
                         let mut event = this.server_event(kind, &name, By::system());
@@ -234,20 +232,28 @@ impl Control {
         Ok(Some(ServerResult::Authenticating { id, auth_url }))
     }
 
+    /// Notes that the grant of a server was stored or removed, by this daemon or another one. A
+    /// server that waits for a sign-in, or has failed, connects again; others learn of it with
+    /// their next request.
+    pub fn grant_was_stored(&self, key: &GrantKey) {
+        let row = self.shared.registry.get(&key.server);
+        let waits = |row: Arc<ServerRow>| {
+            matches!(row.state, ServerState::Authenticating | ServerState::Error)
+        };
+        if row.is_some_and(waits) {
+            apply(&self.shared, key);
+        }
+    }
+
     /// Narthex's description of itself for authorization servers. `None` without a public https
     /// address, as these could not read it.
     #[must_use]
     pub fn client_document(&self) -> Option<Value> {
-        self.sign_ins()?;
-        let base = public_base(self.sign_in_origin()?).filter(|base| base.scheme() == "https")?;
-        let document = ClientDocument {
-            id: base.join(CLIENT_METADATA).ok()?,
-            name: CLIENT_NAME.to_owned(),
-            uri: None,
-            redirect_uris: vec![base.join(CALLBACK).ok()?],
-            jwks_uri: None,
-        };
-        Some(document.to_json())
+        let base = public_base(self.sign_in_origin()?)?;
+        let document = self.sign_ins()?.client_document()?;
+        // A document elsewhere is not this one.
+        let is_own = base.join(CLIENT_METADATA).is_ok_and(|own| own == document.id);
+        is_own.then(|| document.to_json())
     }
 
     /// True if a person signs in to the server of this row: its entry says so, or it has asked.
@@ -387,9 +393,7 @@ fn apply(shared: &Shared, key: &GrantKey) {
 /// Signs out of a server that is removed. A failure leaves only tokens that no entry uses.
 pub(crate) async fn forget(control: &Control, name: &str) {
     let Ok(alias) = Alias::new(name) else { return };
-    let (Some(sign_ins), Some(_)) = (control.sign_ins(), control.sign_in_status(&alias)) else {
-        return;
-    };
+    let Some(sign_ins) = control.sign_ins() else { return };
     if let Err(error) = sign_ins.sign_out(&control.live_key(&alias)).await {
         tracing::warn!(
             server.name = name,

@@ -94,7 +94,7 @@ impl Start<'_> {
             chosen,
             client,
         };
-        let row = AttemptRow { value: opened.to_stored(), expires_at };
+        let row = AttemptRow { key: key.clone(), value: opened.to_stored(), expires_at };
         parts.options.store.put_attempt(state_hash.clone(), row).await?;
         let bad = |_error| SignInError::BadUrl { server: alias.to_owned() };
         let redirect_uri = Url::parse(&redirect_uri).map_err(bad)?;
@@ -115,6 +115,13 @@ pub(crate) async fn open(holding: &Holding, consent: Consent) -> Result<(), Sign
         return Err(SignInError::NoSession { server: entry.alias.clone() });
     }
     let parts = &holding.parts;
+    let is_open = |attempt: &Arc<OpenAttempt>| {
+        attempt.session == session && attempt.scopes.contains_all(&further)
+    };
+    let is_open = holding.with_state(|state| state.open_attempt(parts.now()).is_some_and(is_open));
+    if is_open && how == BeginAs::Reuse {
+        return Ok(());
+    }
     let guard = holding.guard(&entry).await;
     let search = Search {
         server: &entry.url,
@@ -228,5 +235,6 @@ pub(crate) async fn leave_issuer(
     let store = &holding.parts.options.store;
     store.drop_grant(holding.key.clone(), Some(held.generation)).await?;
     holding.forget();
+    holding.update(|state| state.attempt = None);
     Ok(())
 }

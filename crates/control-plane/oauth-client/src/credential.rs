@@ -188,7 +188,14 @@ async fn unauthorized(
             let react =
                 |held: &Held| held.value.grant.after_refusal(bearer.as_ref(), refusal.is_repeated);
             match held.as_deref().map_or(Reaction::SignIn, react) {
-                Reaction::Renew => settled(holding).await,
+                Reaction::Renew => match settled(holding).await? {
+                    Some(header) => Ok(Some(header)),
+                    // The grant was dropped elsewhere.
+                    None => {
+                        let scopes = Scopes::default();
+                        sign_in(holding, refusal, Ask { bearer, scopes }).await
+                    }
+                },
                 Reaction::SignIn | Reaction::AskForScopes(_) => {
                     sign_in(holding, refusal, Ask { bearer, scopes: Scopes::default() }).await
                 }

@@ -143,6 +143,8 @@ pub(crate) struct Held {
     /// The generation of the row.
     pub(crate) generation: u64,
     pub(crate) facts: GrantFacts,
+    /// The stored text, by which a row is recognized.
+    stored: Secret,
     /// The value of `Authorization`.
     pub(crate) header: HeaderValue,
 }
@@ -155,7 +157,13 @@ impl Held {
         let header = header(&value.grant.tokens.access_token);
         let bad = || SignInError::BadToken { server: server.to_owned() };
         let header = header.ok_or_else(bad)?;
-        Ok(Self { value, generation: row.generation, facts: row.facts.clone(), header })
+        let (generation, facts) = (row.generation, row.facts.clone());
+        Ok(Self { value, generation, facts, stored: row.value.clone(), header })
+    }
+
+    /// True if this is the grant of a row.
+    pub(crate) fn is_of(&self, row: &GrantRow) -> bool {
+        self.generation == row.generation && self.stored == row.value
     }
 }
 
@@ -226,6 +234,7 @@ mod tests {
         let row = GrantRow { value: value.to_stored(), generation: 3, facts };
         let held = Held::of(&row, "a").unwrap();
         assert_eq!(held.header, "Bearer s3cret-a");
+        assert!(held.is_of(&row) && !held.is_of(&GrantRow { generation: 4, ..row.clone() }));
         let shown = format!("{held:?} {row:?}");
         assert!(!shown.contains("s3cret"), "{shown}");
     }

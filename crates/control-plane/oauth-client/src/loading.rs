@@ -37,8 +37,9 @@ pub(crate) async fn load(holding: &Holding) -> Result<(), SignInError> {
     }
     match row.filter(|row| is_of(row, &entry)) {
         Some(row) => {
-            let known = holding.with_state(|state| state.held.as_ref().map(|held| held.generation));
-            if known != Some(row.generation) {
+            let is_known = holding
+                .with_state(|state| state.held.as_ref().is_some_and(|held| held.is_of(&row)));
+            if !is_known {
                 holding.adopt(&row)?;
             }
         }

@@ -18,7 +18,7 @@ use crate::{
     guard::Guard,
     holding::Holding,
     loading::{is_of, take_over},
-    renewal::failed,
+    renewal::{failed, is_fresh},
     store::GrantRow,
 };
 
@@ -40,6 +40,9 @@ pub(crate) async fn request(
 ) -> Result<(), SignInError> {
     let entry = holding.entry();
     let Mode::Machine(machine) = &entry.mode else { return Ok(()) };
+    if is_fresh(holding) {
+        return Ok(());
+    }
     let stored = holding.parts.options.store.grant(holding.key.clone()).await?;
     if let Some(row) = stored.filter(|row| is_other(holding, row, &entry)) {
         return take_over(holding, &row);
@@ -57,11 +60,10 @@ pub(crate) async fn request(
 
 /// True if a stored token is another one than that in memory, and can be sent.
 fn is_other(holding: &Holding, row: &GrantRow, entry: &Entry) -> bool {
-    let known = holding.with_state(|state| state.held.as_ref().map(|held| held.generation));
+    let is_known =
+        holding.with_state(|state| state.held.as_ref().is_some_and(|held| held.is_of(row)));
     let is_fresh = |held: Held| held.value.grant.freshness(holding.now()) == Freshness::Fresh;
-    known != Some(row.generation)
-        && is_of(row, entry)
-        && Held::of(row, &entry.alias).is_ok_and(is_fresh)
+    !is_known && is_of(row, entry) && Held::of(row, &entry.alias).is_ok_and(is_fresh)
 }
 
 /// The token endpoint of the settings, the one of the last request, or the discovered one.

@@ -4,8 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use narthex_oauth::{
     client::{
-        Asked, ClientIdentity, Failure, Flow, Found, Grant, Refusal, TokenEndpoint, TokenGrant,
-        Tokens, shown_url,
+        Asked, ClientIdentity, Failure, Flow, Found, Freshness, Grant, Refusal, TokenEndpoint,
+        TokenGrant, Tokens, shown_url,
     },
     metadata::ServerMetadata,
     scopes::Scopes,
@@ -69,6 +69,9 @@ enum Right {
 /// When the tokens cannot be renewed now.
 pub(crate) async fn renew(holding: &Holding) -> Result<(), SignInError> {
     let Some(held) = holding.state().held.clone() else { return Ok(()) };
+    if is_fresh(holding) {
+        return Ok(());
+    }
     if let Some(unsaved) = holding.state().unsaved.clone() {
         return save(holding, unsaved).await;
     }
@@ -76,7 +79,7 @@ pub(crate) async fn renew(holding: &Holding) -> Result<(), SignInError> {
     let person = entry.person()?;
     let store = &holding.parts.options.store;
     match store.grant(holding.key.clone()).await? {
-        Some(row) if row.generation == held.generation => {}
+        Some(row) if held.is_of(&row) => {}
         Some(row) => return take_over(holding, &row),
         None => {
             holding.forget();
@@ -90,6 +93,15 @@ pub(crate) async fn renew(holding: &Holding) -> Result<(), SignInError> {
         Right::Mine => renewal.exchange(plan).await,
         Right::NotNeeded => Ok(()),
     }
+}
+
+/// True if the token needs no renewal: another task has ended since the caller decided.
+pub(crate) fn is_fresh(holding: &Holding) -> bool {
+    let now = holding.now();
+    holding.with_state(|state| {
+        let held = state.usable(now);
+        held.is_some_and(|held| held.value.grant.freshness(now) == Freshness::Fresh)
+    })
 }
 
 impl Renewal<'_> {
@@ -171,7 +183,7 @@ impl Renewal<'_> {
                     holding.forget();
                     return Ok(Right::NotNeeded);
                 }
-                LeaseOutcome::Taken(row) if row.generation == held.generation => {
+                LeaseOutcome::Taken(row) if held.is_of(&row) => {
                     return Ok(Right::Mine);
                 }
                 LeaseOutcome::Taken(row) => {
@@ -192,7 +204,7 @@ impl Renewal<'_> {
                         () = holding.parts.stop.cancelled() => return Err(SignInError::Stopped),
                     }
                     let row = options.store.grant(key).await?;
-                    if let Some(row) = row.filter(|row| row.generation != held.generation) {
+                    if let Some(row) = row.filter(|row| !held.is_of(row)) {
                         take_over(holding, &row)?;
                         return Ok(Right::NotNeeded);
                     }
@@ -261,7 +273,7 @@ impl Renewal<'_> {
         }
         // A process that lost its lease may have used the same token.
         let row = store.grant(holding.key.clone()).await?;
-        if let Some(row) = row.filter(|row| row.generation != held.generation) {
+        if let Some(row) = row.filter(|row| !held.is_of(row)) {
             return take_over(holding, &row);
         }
         if consequence.drops_client {
@@ -273,6 +285,8 @@ impl Renewal<'_> {
         holding.forget();
         let (failed_at, failure) = (Some(holding.now()), Some(refusal.to_string()));
         holding.update(|state| {
+            // It may be one of a client that is unknown now.
+            state.attempt = None;
             state.facts.failed_at = failed_at;
             state.facts.failure.clone_from(&failure);
         });

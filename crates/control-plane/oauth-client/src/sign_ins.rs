@@ -71,7 +71,7 @@ pub struct GrantStatus {
 /// Shows the number of servers alone.
 impl fmt::Debug for SignIns {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "SignIns({} servers)", self.credentials().len())
+        write!(f, "SignIns({} servers)", self.known().len())
     }
 }
 
@@ -198,7 +198,7 @@ impl SignIns {
     ) -> Result<Finished, SignInError> {
         let end = finish::finish(&self.inner.parts, query, browser).await?;
         let finish::End { state_hash, key, alias, outcome } = end;
-        let holding = self.credentials().get(&key).map(|known| Arc::clone(&known.holding));
+        let holding = self.known().get(&key).map(|known| Arc::clone(&known.holding));
         match outcome {
             Ok(row) => {
                 match holding {
@@ -249,7 +249,7 @@ impl SignIns {
     /// # Errors
     /// When the store fails.
     pub async fn sign_out(&self, key: &GrantKey) -> Result<SignedOut, SignInError> {
-        let known = self.credentials().get(key).cloned();
+        let known = self.known().get(key).cloned();
         let entry = known.as_ref().map(|known| known.holding.entry());
         let done = sign_out::sign_out(&self.inner.parts, key, entry.as_deref()).await?;
         if let Some(known) = known {
@@ -272,14 +272,14 @@ impl SignIns {
     /// The status of a grant, from memory. `None` if nothing is known of it.
     #[must_use]
     pub fn status(&self, key: &GrantKey) -> Option<GrantStatus> {
-        let known = self.credentials().get(key).cloned()?;
+        let known = self.known().get(key).cloned()?;
         status(&known.holding)
     }
 
     /// The status of all grants of this process, from memory.
     #[must_use]
     pub fn statuses(&self) -> Vec<(GrantKey, GrantStatus)> {
-        let known: Vec<_> = self.credentials().values().cloned().collect();
+        let known: Vec<_> = self.known().values().cloned().collect();
         let statuses = known.iter().filter_map(|known| {
             let holding = &known.holding;
             Some((holding.key.clone(), status(holding)?))
@@ -301,16 +301,25 @@ impl SignIns {
         })
     }
 
+    /// Reads a grant again that another process may have stored or dropped. Does nothing for a
+    /// server that this process does not know, and does not wait.
+    pub fn changed_elsewhere(&self, key: &GrantKey) {
+        let known = self.known().get(key).cloned();
+        if let Some(known) = known {
+            drop(job::start(&known.holding, Job::Load));
+        }
+    }
+
     /// Ends the waiting tasks, and waits for those that talk to an authorization server.
     pub async fn close(&self) {
         self.inner.parts.stop.cancel();
-        let known: Vec<_> = self.credentials().values().cloned().collect();
+        let known: Vec<_> = self.known().values().cloned().collect();
         for known in known {
             known.holding.rest().await;
         }
     }
 
-    fn credentials(&self) -> MutexGuard<'_, HashMap<GrantKey, Arc<ServerCredential>>> {
+    fn known(&self) -> MutexGuard<'_, HashMap<GrantKey, Arc<ServerCredential>>> {
         self.inner.credentials.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -333,7 +342,7 @@ impl SignIns {
     /// The credential of a server, with these settings.
     fn hold(&self, server: &SignInTarget) -> Arc<ServerCredential> {
         let SignInTarget { key, alias, url, auth, session: _ } = server;
-        let mut credentials = self.credentials();
+        let mut credentials = self.known();
         if let Some(known) = credentials.get(key).cloned() {
             drop(credentials);
             if !known.holding.entry().is_of(alias, url, auth) {

@@ -16,6 +16,9 @@ pub(crate) struct Tables {
     grants: BTreeMap<GrantKey, Grant>,
     clients: BTreeMap<ClientKey, Secret>,
     attempts: BTreeMap<String, AttemptRow>,
+    /// The last given generation. None is given twice, so that a row that was dropped and given
+    /// anew differs from the old one.
+    generations: u64,
 }
 
 #[derive(Debug)]
@@ -61,8 +64,7 @@ impl Tables {
         value: Secret,
         facts: GrantFacts,
     ) -> GrantRow {
-        let before = self.grants.get(&key).map_or(0, |grant| grant.row.generation);
-        let row = GrantRow { value, generation: before + 1, facts };
+        let row = GrantRow { value, generation: self.next_generation(), facts };
         self.grants.insert(key, Grant { row: row.clone(), lease: None });
         row
     }
@@ -88,8 +90,10 @@ impl Tables {
 
     pub(crate) fn renew_grant(&mut self, key: &GrantKey, renewed: Renewed) -> Option<GrantRow> {
         let Renewed { generation, value, facts } = renewed;
-        let grant = self.of_generation(key, generation)?;
-        grant.row = GrantRow { value, generation: generation + 1, facts };
+        self.of_generation(key, generation)?;
+        let next = self.next_generation();
+        let grant = self.grants.get_mut(key)?;
+        grant.row = GrantRow { value, generation: next, facts };
         grant.lease = None;
         Some(grant.row.clone())
     }
@@ -143,6 +147,11 @@ impl Tables {
         self.attempts.remove(state_hash).filter(|attempt| attempt.expires_at > now_s)
     }
 
+    fn next_generation(&mut self) -> u64 {
+        self.generations = self.generations.saturating_add(1);
+        self.generations
+    }
+
     fn of_generation(&mut self, key: &GrantKey, generation: u64) -> Option<&mut Grant> {
         self.grants.get_mut(key).filter(|grant| grant.row.generation == generation)
     }
@@ -155,6 +164,7 @@ struct Stored {
     grants: Vec<StoredGrant>,
     clients: Vec<StoredClient>,
     attempts: Vec<StoredAttempt>,
+    generations: u64,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -176,6 +186,7 @@ struct StoredClient {
 #[derive(Serialize, Deserialize)]
 struct StoredAttempt {
     state_hash: String,
+    key: GrantKey,
     value: String,
     expires_at: u64,
 }
@@ -196,6 +207,7 @@ impl Tables {
             clients.map(|(key, value)| StoredClient { key: key.clone(), value: text(value) });
         let attempts = self.attempts.iter().map(|(state_hash, attempt)| StoredAttempt {
             state_hash: state_hash.clone(),
+            key: attempt.key.clone(),
             value: text(&attempt.value),
             expires_at: attempt.expires_at,
         });
@@ -203,13 +215,14 @@ impl Tables {
             grants: grants.collect(),
             clients: clients.collect(),
             attempts: attempts.collect(),
+            generations: self.generations,
         };
         Secret::new(serde_json::to_string_pretty(&stored).unwrap_or_default())
     }
 
     /// Reads rows of [`Self::to_json`].
     pub(crate) fn from_json(bytes: &[u8]) -> Result<Self, serde_json::Error> {
-        let Stored { grants, clients, attempts } = serde_json::from_slice(bytes)?;
+        let Stored { grants, clients, attempts, generations } = serde_json::from_slice(bytes)?;
         let grants = grants.into_iter().map(|stored| {
             let StoredGrant { key, value, generation, facts, lease } = stored;
             let row = GrantRow { value: Secret::new(value), generation, facts };
@@ -217,13 +230,14 @@ impl Tables {
         });
         let clients = clients.into_iter().map(|stored| (stored.key, Secret::new(stored.value)));
         let attempts = attempts.into_iter().map(|stored| {
-            let StoredAttempt { state_hash, value, expires_at } = stored;
-            (state_hash, AttemptRow { value: Secret::new(value), expires_at })
+            let StoredAttempt { state_hash, key, value, expires_at } = stored;
+            (state_hash, AttemptRow { key, value: Secret::new(value), expires_at })
         });
         Ok(Self {
             grants: grants.collect(),
             clients: clients.collect(),
             attempts: attempts.collect(),
+            generations,
         })
     }
 }
@@ -260,6 +274,7 @@ mod tests {
         assert!(!tables.drop_grant(&key("a"), Some(first.generation)));
         assert!(tables.drop_grant(&key("a"), Some(second.generation)));
         assert!(tables.grant(&key("a")).is_none());
+        assert!(put(&mut tables, "four").generation > second.generation);
     }
 
     #[test]
@@ -295,7 +310,7 @@ mod tests {
     fn c16_an_attempt_is_taken_once_and_in_time() {
         let mut tables = Tables::default();
         for (hash, expires_at) in [("a", 10), ("b", 20)] {
-            let attempt = AttemptRow { value: Secret::new("v"), expires_at };
+            let attempt = AttemptRow { key: key("a"), value: Secret::new("v"), expires_at };
             tables.put_attempt(hash.to_owned(), attempt, 0);
         }
         assert!(tables.take_attempt("b", 19).is_some());
@@ -309,7 +324,7 @@ mod tests {
         put(&mut tables, "s3cret");
         tables.lease(&key("a"), "x".to_owned(), 10, 5);
         tables.put_client(client_key(), Secret::new("c"), None);
-        let attempt = AttemptRow { value: Secret::new("v"), expires_at: 9 };
+        let attempt = AttemptRow { key: key("a"), value: Secret::new("v"), expires_at: 9 };
         tables.put_attempt("h".to_owned(), attempt, 0);
         let text = tables.to_json();
         let read = Tables::from_json(text.expose().as_bytes()).unwrap();

@@ -278,10 +278,12 @@ impl Connection {
         shared.into_iter().chain(self.further()).for_each(|link| link.retire());
     }
 
-    /// Starts a server that is asleep. Asks for an early attempt if the server is probed.
+    /// Starts a server that is asleep. Asks for an early attempt if the server is probed, and for a
+    /// new address if the server waits for a sign-in.
     pub(crate) fn wake(&self) {
         let found = self.found.load();
-        if found.is_asleep || found.is_probed {
+        let waits = found.state == ServerState::Authenticating;
+        if found.is_asleep || found.is_probed || waits {
             self.is_wanted.store(true, Ordering::Release);
             self.woken.notify_one();
         }

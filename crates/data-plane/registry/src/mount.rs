@@ -251,17 +251,18 @@ impl Registry {
             deadlines,
             idle_stop,
             awaits_consent: definition.awaits_consent() && holder.is_none(),
-            signs_in: holder.is_some() || (is_oauth(definition) && !is_per_user),
+            signs_in: holder.is_some() || is_of_catalog(mountable) && !is_per_user,
         };
         shared.mount(key, definition, settings, Before::default())
     }
 }
 
-/// True if the entry names OAuth. Other remote servers of a set are asked without a sign-in, even
-/// if they want one.
-fn is_oauth(definition: &ServerDefinition) -> bool {
-    let Target::Http(target) = &definition.target else { return false };
-    matches!(target.auth, ServerAuth::OAuth(_))
+/// True for a server of a catalog whose entry names OAuth. An entry of a run's own must not get the
+/// tokens of a server that has the same name elsewhere. Remote servers whose entries name no
+/// sign-in are asked without one, even if they want one.
+fn is_of_catalog(mountable: &Mountable) -> bool {
+    let Target::Http(target) = &mountable.definition.target else { return false };
+    mountable.identity.server.is_some() && matches!(target.auth, ServerAuth::OAuth(_))
 }
 
 /// The error text for a server that is disabled, with the way to enable it.

@@ -339,6 +339,7 @@ impl Shared {
             on_phase: None,
             health: health.clone(),
             credentials: None,
+            has_holder: false,
         }
     }
 

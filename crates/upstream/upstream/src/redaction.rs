@@ -1,7 +1,10 @@
 //! Removes from all that comes from a server the secrets of its definition, and the tokens that the
 //! server got.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{
+    Arc, Mutex, MutexGuard, PoisonError,
+    atomic::{AtomicBool, Ordering},
+};
 
 use http::HeaderValue;
 use narthex_model::Secret;
@@ -20,6 +23,8 @@ pub(crate) struct Redaction {
 struct Tokens {
     /// The secrets of the definition.
     secrets: Vec<Secret>,
+    /// True once there was a token. Most servers never get one.
+    has_any: AtomicBool,
     known: Mutex<Known>,
 }
 
@@ -35,7 +40,8 @@ impl Redaction {
     pub(crate) fn new(secrets: Vec<Secret>, changes: bool) -> Self {
         let fixed = redactor(&secrets);
         let known = Known { headers: [None, None], redactor: fixed.clone() };
-        let tokens = Tokens { secrets, known: Mutex::new(known) };
+        let (has_any, known) = (AtomicBool::new(false), Mutex::new(known));
+        let tokens = Tokens { secrets, has_any, known };
         Self { fixed, tokens: changes.then(|| Arc::new(tokens)) }
     }
 
@@ -59,11 +65,12 @@ impl Redaction {
         let mut all = tokens.secrets.clone();
         all.extend(known.headers.iter().flatten().filter_map(token));
         known.redactor = redactor(&all);
+        tokens.has_any.store(true, Ordering::Release);
     }
 
     /// Calls `clean` with the present redactor; `None` if there is no secret.
     pub(crate) fn with<T>(&self, clean: impl FnOnce(Option<&Redactor>) -> T) -> T {
-        match &self.tokens {
+        match self.tokens.as_ref().filter(|tokens| tokens.has_any.load(Ordering::Acquire)) {
             None => clean(self.fixed.as_deref()),
             Some(tokens) => {
                 let redactor = tokens.known().redactor.clone();

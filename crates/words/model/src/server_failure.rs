@@ -258,9 +258,9 @@ mod tests {
         }
     }
 
-    /// D94, R9: a run reads the scopes, and the address only if its own human signs in there.
+    /// R9: a run reads the scopes, and the address only if its own human signs in there.
     #[test]
-    fn r9_a_run_gets_no_address_that_an_operator_opens() {
+    fn door_r9_a_run_gets_no_address_that_an_operator_opens() {
         let address = Some("https://as.example.com/authorize?state=s".to_owned());
         let failure = |is_callers| {
             let scopes = vec!["write".to_owned()];

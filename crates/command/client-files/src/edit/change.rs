@@ -108,6 +108,15 @@ impl Change {
         splices.any(|splice| splice.removed.contains(text) || splice.inserted.contains(text))
     }
 
+    /// True for a comment that stood directly before the place of the edit.
+    pub(super) fn follows(&self, comment: &str) -> bool {
+        let before = self.around.first().map_or("", |(before, _)| before.trim_end());
+        let comment = comment.trim_end();
+        // A long comment is stored in part.
+        let is_part = before.len() >= CONTEXT_LEAST && comment.ends_with(before);
+        !comment.is_empty() && (before.ends_with(comment) || is_part)
+    }
+
     /// The text before the edit, if this is the text after it.
     pub(super) fn exact(&self, text: &str) -> Option<String> {
         if self.seal == seal(text) { apply(text, &self.back) } else { None }

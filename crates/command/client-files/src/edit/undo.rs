@@ -13,7 +13,7 @@ use super::format::Format;
 use super::parent::Parent;
 use super::source::Source;
 use super::text;
-use super::tree::walk;
+use super::tree::{Node, walk};
 
 /// The outcome of an undo.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -115,8 +115,8 @@ impl Document {
         Ok(Undone::Done)
     }
 
-    /// Puts a removed member of JSON back before the one that was behind it. False, and nothing is
-    /// changed, if that one is gone, or has a comment of its own.
+    /// Puts a removed member of JSON back before the one that was behind it, and before the
+    /// comments of that one. False, and nothing is changed, if that one is gone.
     fn put_before_next(&mut self, change: &Change) -> bool {
         let (parent, name) = (&change.entry.parent, change.entry.name.as_str());
         let What::Removed { value, raw, next: Some(next), .. } = &change.what else {
@@ -125,27 +125,37 @@ impl Document {
         let container = self.container(parent).ok().flatten();
         let container = container.filter(|_| self.format.is_json() && !parent.is_list());
         let Some(container) = container else { return false };
-        let Some(&at) = parent.find(container, next).first() else { return false };
-        let (spans, source) = (container.item_spans(), Source::new(&self.text, &self.parsed));
-        let start = spans[at].start;
-        let from = at.checked_sub(1).map_or(container.span.start, |before| spans[before].end);
-        let line = text::line_start(&self.text, start);
-        let is_own =
-            |one: &Range<usize>| text::starts_line(&self.text, one.start) || line <= one.start;
-        if source.comments_in(from..start).any(is_own) {
-            return false;
-        }
-        let gap = if text::starts_line(&self.text, start) {
-            format!("{}{}", source.newline, text::line_indent(&self.text, start))
-        } else if self.text[..start].ends_with(char::is_whitespace) {
+        let Some(&index) = parent.find(container, next).first() else { return false };
+        let at = self.place_before(change, container, index);
+        let gap = if text::starts_line(&self.text, at) {
+            format!("{}{}", text::newline(&self.text), text::line_indent(&self.text, at))
+        } else if self.text[..at].ends_with(char::is_whitespace) {
             " ".to_owned()
         } else {
             String::new()
         };
-        let splice = text::Splice::insert(start, format!("{raw},{gap}"));
+        let splice = text::Splice::insert(at, format!("{raw},{gap}"));
         let mut expected = self.shape();
         expect::insert(&mut expected, parent.path(), Some(name), value);
         self.take(parent, name, vec![vec![splice]], expected).is_ok()
+    }
+
+    /// The place before a member and before its comments: those on its line, and those on lines
+    /// between the members. A comment that stood before the removed member stays before it.
+    fn place_before(&self, change: &Change, container: &Node, index: usize) -> usize {
+        let (spans, source) = (container.item_spans(), Source::new(&self.text, &self.parsed));
+        let start = spans[index].start;
+        let from = match index.checked_sub(1) {
+            Some(before) => source.comma_after(spans[before].end).unwrap_or(spans[before].end),
+            None => container.span.start,
+        };
+        let line = text::line_start(&self.text, start);
+        let is_own =
+            |one: &&Range<usize>| text::starts_line(&self.text, one.start) || line <= one.start;
+        let own: Vec<_> = source.comments_in(from..start).filter(is_own).collect();
+        let is_before = |one: &&Range<usize>| change.follows(&self.text[(*one).clone()]);
+        let first = own.iter().rposition(is_before).map_or(0, |last| last + 1);
+        own.get(first).map_or(start, |comment| comment.start)
     }
 
     /// Gives a last member the comma behind it that it had.
@@ -207,15 +217,15 @@ impl Document {
         is_new_root: bool,
     ) -> Result<Undone, EditError> {
         let (parent, name) = (&change.entry.parent, &change.entry.name);
-        let removal = self.removal(parent, &self.find(parent, name)?)?;
-        let ranges = removal.ways.first().into_iter().flatten().map(text::Splice::range);
-        for range in ranges {
-            // The edit wrote no comments, so one of another writer would be lost.
-            if self.parsed.comments.iter().any(|comment| range.contains(&comment.start)) {
-                return Ok(Undone::Changed);
-            }
+        let mut ways = self.removal(parent, &self.find(parent, name)?)?.ways;
+        // The edit wrote no comments, so one of another writer would be lost.
+        ways.retain(|way| self.is_without_comments(way));
+        if ways.is_empty() {
+            return Ok(Undone::Changed);
         }
-        self.remove(parent, name)?;
+        let mut expected = self.shape();
+        expect::remove(&mut expected, parent, name);
+        self.take(parent, name, ways, expected)?;
         let path = parent.path();
         for depth in (path.len() - created..path.len()).rev() {
             let found = walk(self.parsed.root.as_ref(), &path[..=depth]);
@@ -231,6 +241,13 @@ impl Document {
         }
         self.remove_root(is_new_root);
         Ok(Undone::Done)
+    }
+
+    /// True if no comment begins in the parts that splices replace.
+    fn is_without_comments(&self, splices: &[text::Splice]) -> bool {
+        let mut ranges = splices.iter().map(text::Splice::range);
+        let comments = &self.parsed.comments;
+        ranges.all(|range| !comments.iter().any(|comment| range.contains(&comment.start)))
     }
 
     fn has_comments(&self, start: usize, end: usize) -> bool {

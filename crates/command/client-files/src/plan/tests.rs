@@ -160,13 +160,14 @@ fn narthex_is_not_imported_into_itself() {
             "narthex": { "url": "http://127.0.0.1:7717/mcp" },
             "gateway": { "command": "/opt/bin/narthex", "args": ["--data", "d", "connect"] },
             "bridge": { "command": "npx", "args": ["narthex", "connect"] },
+            "shell": { "command": "bash", "args": ["-c", "exec narthex connect"] },
             "tools": { "command": "narthex-tools", "args": ["connect"] },
         }),
     )];
     let plan = plan(&files, &json!({}));
     assert_eq!(outcomes(&plan), [("tools", &Outcome::Add, 1)]);
     let names: Vec<_> = plan.own.iter().map(|origin| origin.name.as_str()).collect();
-    assert_eq!(names, ["narthex", "gateway", "bridge"]);
+    assert_eq!(names, ["narthex", "gateway", "bridge", "shell"]);
     assert_eq!(plan.skipped.len(), 0, "an own entry is no server that stays");
 }
 

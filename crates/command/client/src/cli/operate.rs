@@ -20,8 +20,13 @@ pub enum McpCommand {
 pub enum McpDaemonCommand {
     /// List the servers with state, tools and last check; without a daemon, the configured ones
     #[command(after_help = "Examples:\n  narthex mcp list\n  \
+        narthex mcp list --workspace team\n  \
         narthex mcp list --json | jq '.data.mounts[] | select(.status != \"ready\")'")]
-    List,
+    List {
+        /// Only servers of this workspace; the daemon's own are in `default`
+        #[arg(long, value_name = "WORKSPACE")]
+        workspace: Option<String>,
+    },
     /// Test a server: connect to it, list its tools, and close the connection
     Test(TestArgs),
     /// Show the last lines of a server's standard error

@@ -47,7 +47,9 @@ pub async fn run(
     configured: impl AsyncFn() -> Configured,
 ) -> Result<ExitCode, Failure> {
     match command {
-        McpDaemonCommand::List => list::run(&context, configured).await,
+        McpDaemonCommand::List { workspace } => {
+            list::run(workspace.as_deref(), &context, configured).await
+        }
         McpDaemonCommand::Test(args) => test::run(&args, &context).await,
         McpDaemonCommand::Logs(args) => logs::run(&args, &context).await,
         McpDaemonCommand::Reload => verbs::reload(&context).await,

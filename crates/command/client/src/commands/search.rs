@@ -3,7 +3,10 @@
 use std::{process::ExitCode, sync::Arc, time::SystemTime};
 
 use narthex_http_client::Proxies;
-use narthex_model::{ErrorKind, Timestamp, command::narthex};
+use narthex_model::{
+    ErrorKind, Timestamp,
+    command::{CommandLine, narthex},
+};
 use serde_json::{Value, json};
 
 use super::waiting::waiting;
@@ -95,7 +98,7 @@ pub async fn run(
         return Ok(ExitCode::SUCCESS);
     }
     show(hits, &address, &args)?;
-    notes(more, is_cut, unread);
+    notes(hits.len(), more, is_cut, unread);
     Ok(ExitCode::SUCCESS)
 }
 
@@ -160,11 +163,21 @@ fn show(hits: &[Hit], address: &RegistryAddress, args: &SearchArgs) -> Result<()
     let rows: Vec<_> = hits.iter().map(row).collect();
     output::line(&table::render(&header, &rows, &none))?;
     if !hits.is_empty() {
-        output::notice(&format!("add one with `{}`", narthex("add NAME", &[])));
+        output::notice(&format!("add one with `{}`", adding(&args.registry)));
     } else if !is_offline {
         output::notice("a registry compares names: try another word of the server's name");
     }
     Ok(())
+}
+
+/// The command that adds a found server, from the same registry or its stored answers.
+fn adding(registry: &PublicRegistryArgs) -> CommandLine {
+    let add = narthex("add NAME", &[]);
+    let add = match &registry.registry {
+        Some(url) => add.option("--registry", url),
+        None => add,
+    };
+    if registry.offline { add.words(["--offline"]) } else { add }
 }
 
 fn row(hit: &Hit) -> Vec<String> {
@@ -204,9 +217,10 @@ fn item(hit: &Hit) -> Value {
     item
 }
 
-fn notes(more: usize, is_cut: bool, unread: usize) {
+fn notes(shown: usize, more: usize, is_cut: bool, unread: usize) {
     if more > 0 {
-        output::notice(&format!("{more} more match; --limit shows them"));
+        let verb = if more == 1 { "matches" } else { "match" };
+        output::notice(&format!("{more} more {verb}; --limit {} shows all", shown + more));
     }
     if is_cut {
         output::notice("the registry has more servers with these words; add a word");
@@ -238,6 +252,18 @@ mod tests {
         assert_eq!(given(&["GitHub issues", "github"]).unwrap(), ["github", "issues"]);
         assert!(given(&[" "]).is_err());
         assert!(given(&["a b c d e f"]).unwrap_err().message.contains("at most 5"));
+    }
+
+    /// D36: the command for a found server asks the registry that has it.
+    #[test]
+    fn d36_a_found_server_is_added_from_the_same_registry() {
+        let adding = |registry: Option<&str>, offline| {
+            adding(&PublicRegistryArgs { registry: registry.map(str::to_owned), offline })
+                .to_string()
+        };
+        assert_eq!(adding(None, false), "narthex add NAME");
+        let other = "narthex add NAME --registry https://registry.example --offline";
+        assert_eq!(adding(Some("https://registry.example"), true), other);
     }
 
     #[test]

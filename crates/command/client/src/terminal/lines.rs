@@ -32,6 +32,41 @@ pub fn render(header: &[&str], rows: &[Vec<String>], none: &str) -> String {
     }
 }
 
+/// The columns of a table, and its rows.
+#[derive(Debug)]
+pub struct Rows<'h> {
+    /// The titles of the columns.
+    pub header: &'h [&'h str],
+    /// The cells of each row.
+    pub rows: Vec<Vec<String>>,
+}
+
+/// A table for which the terminal has room: the wide one, or the narrow one if a row of the wide
+/// one needs several lines. A file or another program gets the wide one.
+#[must_use]
+pub fn render_fitting(wide: &Rows<'_>, narrow: &Rows<'_>, none: &str) -> String {
+    match wide.rows.is_empty() {
+        true => none.to_owned(),
+        false => fitted(wide, narrow, width()),
+    }
+}
+
+fn fitted(wide: &Rows<'_>, narrow: &Rows<'_>, width: Option<u16>) -> String {
+    let has_room = width.is_none_or(|width| natural(wide) <= usize::from(width));
+    let chosen = if has_room { wide } else { narrow };
+    laid_out(chosen.header, &chosen.rows, width)
+}
+
+/// The width of a table with a line for each row.
+fn natural(table: &Rows<'_>) -> usize {
+    let of_column = |(at, title): (usize, &&str)| {
+        let cells = table.rows.iter().filter_map(|row| row.get(at));
+        let longest = cells.map(|cell| one_line(cell).width()).max().unwrap_or_default();
+        PADDING + longest.max(title.width())
+    };
+    table.header.iter().enumerate().map(of_column).sum()
+}
+
 /// The table for a terminal of this width.
 fn laid_out(header: &[&str], rows: &[Vec<String>], width: Option<u16>) -> String {
     let one_line = |row: &Vec<String>| row.iter().map(|cell| one_line(cell)).collect::<Vec<_>>();
@@ -183,6 +218,22 @@ mod tests {
         }
         let whole = laid_out(&header, &rows, None);
         assert!(whole.lines().count() == 3 && whole.contains(long), "{whole}");
+    }
+
+    /// A table with fewer columns takes the place of one whose rows would need several lines.
+    #[test]
+    fn a_narrow_terminal_gets_the_narrow_table() {
+        let rows = |cells: &[&str]| vec![cells.iter().map(|cell| (*cell).to_owned()).collect()];
+        let wide = Rows { header: &["time", "kind", "more"], rows: rows(&["now", "set", "all"]) };
+        let narrow = Rows { header: &["time", "kind"], rows: rows(&["now", "set"]) };
+        // Three columns of four letters, each with its blanks.
+        for width in [None, Some(80), Some(18)] {
+            assert!(fitted(&wide, &narrow, width).contains("MORE"), "{width:?}");
+        }
+        let text = fitted(&wide, &narrow, Some(17));
+        assert!(text.contains("KIND") && !text.contains("MORE"), "{text}");
+        let empty = Rows { header: &["time"], rows: Vec::new() };
+        assert_eq!(render_fitting(&empty, &empty, "There are none."), "There are none.");
     }
 
     /// A name can be copied from any terminal.

@@ -11,7 +11,7 @@ use narthex_outbound::Outbound;
 use narthex_registry::{Layer, Registry, layers};
 use narthex_runs::Runs;
 
-use super::{Servers, sign_ins::Opened};
+use super::{Doors, Servers, sign_ins::Opened};
 use crate::Failure;
 use narthex_model::with_causes;
 
@@ -66,8 +66,8 @@ pub(super) async fn begin(
 }
 
 /// Posts to others from now on, and counts it.
-pub(super) fn post(gateway: &Gateway, control: &Control, hosts: Vec<String>) -> Outbound {
-    let outbound = Outbound::new(control.clone(), hosts);
+pub(super) fn post(gateway: &Gateway, control: &Control, doors: &Doors) -> Outbound {
+    let outbound = Outbound::new(control.clone(), doors.post_hosts.clone());
     let told = [
         ("webhook_deliveries", "Events delivered to webhooks"),
         ("webhook_attempts_failed", "Failed attempts to deliver an event to a webhook"),

@@ -1,18 +1,19 @@
-//! Credentials of a process without sign-ins. One process alone may work with the keys of a data
-//! directory (decision 142), so a command beside the daemon has no tokens and names the command
-//! that uses those of the daemon.
+//! Credentials of a process without a store. One process alone may work with the keys of a data
+//! directory (decision 142), so a command beside the daemon has no tokens of people, and names the
+//! command that uses those of the daemon. Tokens for which no person is needed stay in memory.
 
 use std::{future::ready, sync::Arc};
 
 use narthex_model::{OAuth, ServerAuth, command::narthex};
+use narthex_oauth_client::SignIns;
 use narthex_upstream::{
     AtHand, CredentialFault, CredentialQuery, CredentialSource, Credentials, Obtaining,
     RefusedRequest,
 };
 
-/// Gives no tokens.
+/// Gives tokens for which no person is needed.
 #[derive(Debug)]
-pub(super) struct DaemonOnly;
+pub(super) struct WithoutPeople(pub(super) SignIns);
 
 /// The missing credential of one server.
 #[derive(Debug)]
@@ -22,11 +23,12 @@ struct Missing {
     is_needed: bool,
 }
 
-impl CredentialSource for DaemonOnly {
+impl CredentialSource for WithoutPeople {
     fn credentials(&self, query: CredentialQuery<'_>) -> Option<Arc<dyn Credentials>> {
         let is_needed = match &query.target.auth {
             ServerAuth::OAuth(oauth) => match **oauth {
-                OAuth::AuthorizationCode(_) | OAuth::ClientCredentials(_) => true,
+                OAuth::ClientCredentials(_) => return self.0.credentials(query),
+                OAuth::AuthorizationCode(_) => true,
             },
             ServerAuth::Unstated => false,
             ServerAuth::None | ServerAuth::ApiKey(_) => return None,

@@ -30,8 +30,16 @@ fn tip(refusal: &clap::Error, arguments: &[OsString]) -> Option<String> {
             "`{daemon}` shows the log of the daemon, and `{server}` that of a server"
         ));
     }
-    let is_from = word(ContextKind::InvalidArg).is_some_and(|word| word.starts_with("--from"));
-    (is_from && is_of("setup")).then(|| {
+    let is_refused =
+        |flag: &str| word(ContextKind::InvalidArg).is_some_and(|word| word.starts_with(flag));
+    if is_refused("--workspace") {
+        let reason = match is_of("profiles") {
+            true => "profiles are sets of the daemon's own servers, not of a workspace's",
+            false => "the command is not about the objects of one workspace",
+        };
+        return Some(format!("leave out `--workspace`: {reason}"));
+    }
+    (is_refused("--from") && is_of("setup")).then(|| {
         let only = narthex("setup --only CLIENT", &[]);
         format!("`{only}` works with these clients alone")
     })
@@ -57,6 +65,15 @@ mod tests {
             let text = refused(line);
             assert!(text.contains("tip: `narthex setup --only CLIENT` works with these"), "{text}");
         }
+        for line in ["profiles show work --workspace team", "profiles list --workspace=team"] {
+            let text = refused(line);
+            assert!(text.contains("tip: leave out `--workspace`: profiles are sets of"), "{text}");
+            assert!(!text.contains("as a value"), "{text}");
+        }
+        let text = refused("status --workspace team");
+        assert!(text.contains("tip: leave out `--workspace`: the command is not about"), "{text}");
+        let listed = ["narthex", "mcp", "list", "--workspace", "team"].map(OsString::from);
+        assert_eq!(crate::cli::read(listed).unwrap().1.as_deref(), Some("team"));
         assert!(!refused("mcp nosuch").contains("narthex service logs"));
         assert!(!refused("setup --nosuch").contains("--only CLIENT"));
     }

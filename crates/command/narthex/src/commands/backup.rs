@@ -121,9 +121,9 @@ async fn copy_of_store(
 ) -> Result<PathBuf, Failure> {
     let Some(store) = StorePlace::of(place, &context.settings).look().await? else {
         let text = format!(
-            "there is no store yet, so there is nothing to copy; start `{}` first, or name another \
-             folder with --data",
-            narthex("up", &[])
+            "there is no store yet, so there is nothing to copy; start a daemon with `{}` first, \
+             or name another folder with --data",
+            narthex("up --detach", &[])
         );
         return Err(Failure::new(ErrorKind::NotFound, text));
     };

@@ -14,7 +14,10 @@ use narthex_client::{
     cli::RestoreArgs,
     commands::typed::{is_agreed, is_seen},
 };
-use narthex_model::{ErrorKind, command::narthex};
+use narthex_model::{
+    ErrorKind,
+    command::{narthex, quoted},
+};
 use narthex_store::{StatementError, Store};
 use serde_json::{Value, json};
 
@@ -171,8 +174,11 @@ fn is_free(data: &Path) -> Result<(), Failure> {
     }
     let text = format!(
         "the data directory {} is not empty, and nothing has changed; name another one with \
-         --data, or stop its daemon and move it away",
-        data.display()
+         --data, or stop its daemon with `{}` and move the directory away with `mv {} {}`",
+        data.display(),
+        narthex("daemon stop", &[]),
+        quoted(&data.to_string_lossy()),
+        quoted(&narthex_private::aside(data).to_string_lossy())
     );
     Err(Failure::new(ErrorKind::Conflict, text))
 }
@@ -213,7 +219,7 @@ fn told(
         contents.created_at,
         harmless(&place),
         counts.sentence(),
-        narthex("up", &[])
+        narthex("up --detach", &[])
     );
     let told = json!({
         "data": place, "files": contents.files.len(), "created_at": contents.created_at,

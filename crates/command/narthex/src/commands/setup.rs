@@ -7,10 +7,12 @@
 
 mod again;
 mod apply;
+mod connection;
 mod daemon;
 pub(super) mod find;
 pub(super) mod place;
 mod projects;
+mod reached;
 mod report;
 mod secrets;
 mod service;
@@ -27,8 +29,13 @@ use narthex_client::{
 use narthex_client_files::journal::Step;
 use narthex_model::{ErrorKind, command::narthex};
 
-use self::{find::Survey, stopped::Stopped};
-use crate::{Failure, cli::Context, data_dir::DataDir, output};
+use self::{daemon::Daemon, find::Survey, stopped::Stopped};
+use crate::{
+    Failure,
+    cli::Context,
+    data_dir::DataDir,
+    output::{self, harmless},
+};
 
 pub(crate) async fn run(args: SetupArgs, context: Context) -> Result<ExitCode, Failure> {
     let place = context.settings.daemon.data.clone();
@@ -80,20 +87,24 @@ async fn set_up(args: &SetupArgs, place: &Path, context: &Context) -> Result<Exi
     let survey = Survey::find(&args.only, &context.settings, &journal).await?;
     let is_text = context.format.is_text();
     if is_text {
-        // The end of a set-up has the reasons once more.
-        survey.show(args.dry_run || survey.is_done())?;
+        // With `--yes` no person reads the plan before the act, and the end has the reasons.
+        survey.show(!args.yes || survey.is_done())?;
     }
     if survey.is_done() {
         return unchanged(&survey, args.dry_run, context);
     }
     let offer = service::offer(context).await?;
-    if let (Some(line), true) = (service::shown(&offer), is_text) {
-        output::line(&line)?;
+    if is_text {
+        let is_running = DataDir::at(place).is_locked()?;
+        let lines = service::shown(&offer, is_running).into_iter().chain(survey.to_quit());
+        lines.map(|line| output::line(&harmless(&line))).collect::<Result<(), _>>()?;
     }
     if args.dry_run {
         return unchanged(&survey, args.dry_run, context);
     }
     check_lasting()?;
+    survey.check_private()?;
+    Daemon::check_before(&survey.settings, context).await?;
     let is_wanted = is_agreed(args.yes, context.format, &survey.question()).await?;
     if !is_wanted {
         let text = format!(
@@ -103,7 +114,6 @@ async fn set_up(args: &SetupArgs, place: &Path, context: &Context) -> Result<Exi
         let details = Some(survey.to_json());
         return Err(Failure::new(ErrorKind::Denied, text).with_details(details));
     }
-    survey.check_private()?;
     let data = DataDir::open(place)?;
     let _lock = place::lock(&data)?;
     let mut journal = place::journal(&data)?;

@@ -5,8 +5,8 @@ mod schema;
 
 use std::{path::Path, process::ExitCode, time::Duration};
 
-use narthex_client::cli::ToolsArgs;
-use narthex_model::{Alias, ErrorKind, ServerState};
+use narthex_client::{cli::ToolsArgs, rows::logs_of};
+use narthex_model::{Alias, ErrorKind, ServerState, command::narthex};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
@@ -37,6 +37,36 @@ impl Listed {
     /// The reason why there are no tools.
     fn absence(&self) -> String {
         self.failure.as_ref().map_or_else(|| self.row.summary(), ToString::to_string)
+    }
+
+    /// The failure of a command for one of the tools, none of which is listed. `config` is the file
+    /// of the server, if it runs in this process.
+    fn unlisted(&self, alias: &Alias, tool: &str, config: Option<&Path>) -> Failure {
+        let (row, error) = (&self.row, self.row.error.as_ref());
+        let cause = match (&self.failure, error, row.unlisted_tools()) {
+            (Some(failure), _, _) => failure.message.clone(),
+            (None, Some(error), _) => error.message.clone(),
+            (None, None, Some(warning)) => warning.to_owned(),
+            (None, None, None) if row.status == ServerState::Ready => {
+                let text = format!("`{alias}` has no tools, and so no tool `{tool}`");
+                return Failure::new(ErrorKind::NotFound, text);
+            }
+            (None, None, None) => format!("it is {}", row.status.as_str()),
+        };
+        let remedy = match config {
+            Some(file) => format!("correct its entry in {}, then try again", file.display()),
+            None if row.status == ServerState::Disabled => {
+                format!("`{}` enables it", narthex("mcp enable {}", &[alias]))
+            }
+            None => {
+                let kind = error.map(|error| error.kind.as_str()).unwrap_or_default();
+                let logs = logs_of(alias.as_str(), kind, row.has_logs).unwrap_or_default();
+                format!("`{}` tries it step by step{logs}", narthex("mcp test {}", &[alias]))
+            }
+        };
+        let cause = cause.trim_end_matches('.');
+        let text = format!("the tools of `{alias}` cannot be listed: {cause}; {remedy}");
+        Failure::new(ErrorKind::Unavailable, text)
     }
 }
 
@@ -152,17 +182,17 @@ fn found<'l>(
     if let Some(tool) = all.iter().flat_map(|one| &one.tools).find(|tool| tool.name == name) {
         return Ok(tool);
     }
-    let text = match all.iter().find(|one| !one.tools.is_empty()) {
-        Some(listed) => {
-            let hint = near_names(alias, name, &listed.tools, config);
-            format!("`{alias}` has no tool `{name}`; {hint}")
+    // An entry that another one overrides says nothing about the server.
+    let unlisted = all.iter().find(|one| !one.row.is_overridden).or(all.first());
+    match (all.iter().find(|one| !one.tools.is_empty()), unlisted) {
+        (None, Some(listed)) => Err(listed.unlisted(alias, name, config)),
+        (listed, _) => {
+            let tools = listed.map(|listed| listed.tools.as_slice()).unwrap_or_default();
+            let hint = near_names(alias, name, tools, config);
+            let text = format!("`{alias}` has no tool `{name}`; {hint}");
+            Err(Failure::new(ErrorKind::NotFound, text))
         }
-        None => {
-            let cause = all.first().map(Listed::absence).unwrap_or_default();
-            format!("`{alias}` lists no tools, so `{name}` cannot be shown: {cause}")
-        }
-    };
-    Err(Failure::new(ErrorKind::NotFound, text))
+    }
 }
 
 fn listed_json(listed: &Listed) -> Value {
@@ -180,4 +210,51 @@ fn table_rows(listed: &Listed) -> Vec<Vec<String>> {
     }
     let row = |tool: &Tool| vec![alias.clone(), tool.name.clone(), tool.description().to_owned()];
     listed.tools.iter().map(row).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The message for a tool of a server in this state.
+    fn told(row: Value, config: Option<&Path>) -> String {
+        let row: Row = serde_json::from_value(row).unwrap();
+        let listed = [Listed { row, tools: Vec::new(), failure: None }];
+        found(&listed, &Alias::new("docs").unwrap(), "find", config).unwrap_err().to_string()
+    }
+
+    /// The cause stands there once, with the command that helps.
+    #[test]
+    fn a_server_without_tools_has_one_cause_and_a_command() {
+        let row = |status: &str, error: Value, has_logs: bool| {
+            json!({
+                "alias": "docs", "status": status, "transport": "stdio", "tools": 0,
+                "error": error, "has_logs": has_logs,
+            })
+        };
+        let refused = || json!({ "kind": "transport_error", "message": "connection refused." });
+        let begin = "unavailable: the tools of `docs` cannot be listed: ";
+        assert_eq!(
+            told(row("error", refused(), true), None),
+            format!(
+                "{begin}connection refused; `narthex mcp test docs` tries it step by step; \
+                 `narthex mcp logs docs` shows its output"
+            )
+        );
+        let file = Path::new("/srv/mcp.json");
+        assert_eq!(
+            told(row("error", refused(), true), Some(file)),
+            format!(
+                "{begin}connection refused; correct its entry in /srv/mcp.json, then try again"
+            )
+        );
+        assert_eq!(
+            told(row("disabled", Value::Null, false), None),
+            format!("{begin}it is disabled; `narthex mcp enable docs` enables it")
+        );
+        assert_eq!(
+            told(row("ready", Value::Null, false), None),
+            "not_found: `docs` has no tools, and so no tool `find`"
+        );
+    }
 }

@@ -31,7 +31,7 @@ use serde_json::json;
 
 use super::setup::{
     place,
-    undo::{Preview, Undo, client_names},
+    undo::{Asking, Preview, Undo, client_names},
 };
 use crate::{
     Failure,
@@ -83,6 +83,8 @@ struct Present {
     keys: KeyPlace,
     /// True if the store is a database elsewhere.
     has_database: bool,
+    /// True if the settings file cannot be used, so that it is unknown what it names.
+    is_without_file: bool,
 }
 
 /// The parts that were removed.
@@ -161,6 +163,7 @@ impl Present {
             has_data: fs::symlink_metadata(data.path()).is_ok(),
             settings: files.into_iter().flatten().filter(is_own).collect(),
             has_database: settings.store_url.is_some(),
+            is_without_file: context.is_without_file,
             servers: settings.servers.clone(),
             lost: Vec::new(),
             data,
@@ -295,7 +298,8 @@ impl Present {
         let mut removed = Removed::default();
         let plain = context.client();
         if self.has_setup {
-            let undo = Undo::made(self.data.path(), context).await?;
+            let asking = self.asking(deletes_data);
+            let undo = Undo::made(self.data.path(), asking, context).await?;
             let again = if deletes_data { DELETING } else { "uninstall" };
             undo.check(&narthex(again, &[]), context)?;
             removed.undo = Some(undo);
@@ -323,6 +327,16 @@ impl Present {
             removed.deleted_secrets.dedup();
         }
         Ok(removed)
+    }
+
+    /// The use that the undo makes of the daemon. None is needed if the data go: the vault goes
+    /// with them, unless it is a database elsewhere.
+    fn asking(&self, deletes_data: bool) -> Asking {
+        match (deletes_data, self.has_database) {
+            (false, _) => Asking::Needed,
+            (true, true) => Asking::Wanted,
+            (true, false) => Asking::IfUp,
+        }
     }
 
     /// Lines with each path that is deleted, and each that stays.
@@ -411,7 +425,11 @@ impl Present {
         let database = self.has_database.then(|| {
             "The data in the database stay; your database's own tools remove them.".to_owned()
         });
-        database.into_iter().chain(keys::line(&self.keys, &self.real)).collect()
+        let unknown = self.is_without_file.then(|| {
+            "If the settings file names a database or a keychain, the data or the keys there stay."
+                .to_owned()
+        });
+        database.into_iter().chain(keys::line(&self.keys, &self.real)).chain(unknown).collect()
     }
 
     /// The results, for people.

@@ -60,6 +60,8 @@ pub(crate) struct Flags {
     pub(crate) config: Option<PathBuf>,
     /// The user's file of servers.
     pub(crate) servers: Option<PathBuf>,
+    /// True if the content of the settings file does not count.
+    pub(crate) ignores_file: bool,
     /// The address on which HTTP is served.
     pub(crate) listen: Option<String>,
     /// The servers of the local run, as they are named.
@@ -264,6 +266,32 @@ pub(crate) fn load(
     }
 }
 
+/// The settings of the flags and the environment. Of the file only the data directory and the file
+/// of servers count, if it is TOML at all.
+///
+/// # Errors
+/// When the flags or the environment are faulty as well.
+pub(crate) fn load_without_file(
+    flags: &Flags,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Result<Settings, Failure> {
+    let text = read_file(flags, env).ok().flatten().map(|(_path, text)| text);
+    let table = text.and_then(|text| text.parse::<Table>().ok()).unwrap_or_default();
+    let place = |key: &str, variable: &str| {
+        let path = table.get(key).and_then(Value::as_str);
+        // An empty variable counts as absent.
+        let is_set = env(variable).is_some_and(|text| !text.is_empty());
+        path.filter(|_| !is_set).map(PathBuf::from)
+    };
+    let flags = Flags {
+        data: flags.data.clone().or_else(|| place("data", "NARTHEX_DATA")),
+        servers: flags.servers.clone().or_else(|| place("servers", "NARTHEX_SERVERS")),
+        ignores_file: true,
+        ..flags.clone()
+    };
+    load(&flags, env)
+}
+
 /// The values of the file, the environment and the command line.
 ///
 /// # Errors
@@ -338,12 +366,13 @@ pub(crate) fn own_folder(env: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf
     Some(folder.join("narthex"))
 }
 
-/// The text of the settings file; `None` if the user has no file.
+/// The text of the settings file; `None` if the user has no file, or if it does not count.
 fn read_file(
     flags: &Flags,
     env: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Option<(PathBuf, String)>, Failure> {
-    let Some((path, is_named)) = settings_file(flags, env) else { return Ok(None) };
+    let file = settings_file(flags, env).filter(|_| !flags.ignores_file);
+    let Some((path, is_named)) = file else { return Ok(None) };
     narthex_private::check_named(&path)?;
     match fs::read_to_string(&path) {
         Ok(text) => Ok(Some((path, text))),
@@ -706,5 +735,29 @@ mod tests {
                 "{failure:?}"
             );
         }
+    }
+
+    #[test]
+    fn only_the_places_of_a_broken_file_count() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("narthex.toml");
+        let loaded = |text: &str, variable: Option<&str>| {
+            fs_err::write(&file, text).unwrap();
+            let env = |name: &str| match name {
+                "HOME" => Some("/home/ada".to_owned()),
+                "NARTHEX_DATA" => variable.map(str::to_owned),
+                _ => None,
+            };
+            let flags = Flags { settings: Some(file.clone()), ..Flags::default() };
+            assert!(load(&flags, &env).is_err(), "{text}");
+            load_without_file(&flags, &env).unwrap()
+        };
+        let faulty = "data = '/srv/data'\nservers = '/srv/settings.json'\nnosuch = 1\n";
+        let settings = loaded(faulty, None);
+        assert_eq!(settings.daemon.data, Path::new("/srv/data"));
+        assert_eq!(settings.servers.as_deref(), Some(Path::new("/srv/settings.json")));
+        assert_eq!(loaded(faulty, Some("/srv/other")).daemon.data, Path::new("/srv/other"));
+        let usual = loaded("data = '/srv/data'\n[", None).daemon.data;
+        assert!(usual.starts_with("/home/ada"), "{usual:?}");
     }
 }

@@ -20,6 +20,14 @@ fn d36_no_command_reports_one_workspace_as_all_workspaces() {
     assert!(listed.stdout.to_lowercase().contains("workspace"), "{listed:?}");
     let row = listed.stdout.lines().find(|line| line.contains(&name));
     assert!(row.is_some_and(|row| row.contains("team")), "{listed:?}");
+    let of = |workspace| {
+        let listed = place.run(["mcp", "list", "--quiet", "--workspace", workspace]);
+        listed.succeeded().stdout
+    };
+    assert_eq!(of("team"), format!("{name}\n"));
+    assert!(!of("default").contains(&name));
+    let none = place.run(["mcp", "list", "--workspace", "other"]).succeeded().stdout;
+    assert!(none.contains("No active run of workspace other that this token can see"), "{none}");
     let logs = place.run(["mcp", "logs", &name]).succeeded();
     assert!(logs.stderr.contains("of workspace team"), "{logs:?}");
     let reconnect = place.run(["mcp", "reconnect", &name]);

@@ -231,6 +231,14 @@ fn s27_tokens_of_sign_ins_are_printed_and_stored_nowhere() {
         everything.note(command.join(" "), done.stdout.as_bytes());
         everything.note(command.join(" "), done.stderr.as_bytes());
     }
+    let metrics = metrics(&place);
+    for line in [
+        "narthex_oauth_token_expiry_seconds{server=\"tracker\"} ",
+        "narthex_oauth_renewals_total{result=\"succeeded\"} 2",
+    ] {
+        assert!(metrics.contains(line), "{line}: {metrics}");
+    }
+    everything.note("metrics", metrics.as_bytes());
     fixture.end_all_tokens();
     everything.note("refused call", place.run(["call", "tracker", "whoami"]).stderr.as_bytes());
     stop(daemon);
@@ -241,6 +249,14 @@ fn s27_tokens_of_sign_ins_are_printed_and_stored_nowhere() {
         let is_mcp = asked.endpoint == Endpoint::Mcp;
         assert!(is_mcp || asked.bearer().is_none(), "{:?}", asked.endpoint);
     }
+}
+
+/// The metrics of the daemon, as an operator reads them.
+fn metrics(place: &Place) -> String {
+    let read = |name: &str| fs_err::read_to_string(place.path(name)).unwrap();
+    let state: Value = serde_json::from_str(&read("data/daemon.json")).unwrap();
+    let head = format!("Authorization: Bearer {}\r\n", read("data/admin.token").trim());
+    visit_with(&format!("{}/metrics", state["url"].as_str().unwrap()), &head).text
 }
 
 fn note_files(folder: &std::path::Path, everything: &mut Everything) {

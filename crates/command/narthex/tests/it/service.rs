@@ -267,6 +267,10 @@ fn a_unit_of_another_author_or_another_data_folder_stays() {
     let status = home.run(&["service", "status"]);
     assert_eq!(status.code, Some(1));
     assert!(status.stdout.contains("is not the service of this data directory"), "{status:?}");
+    assert!(
+        status.stdout.contains("narthex did not write it; move it away with `mv "),
+        "{status:?}"
+    );
     assert_eq!(fs::read_to_string(home.unit()).unwrap(), "[Service]\nExecStart=/bin/true\n");
     fs::remove_file(home.unit()).unwrap();
     home.install(free_port()).succeeded();
@@ -594,7 +598,10 @@ fn the_entry_of_a_set_up_leads_to_the_same_daemon_without_the_variables_of_the_s
     let told = home.run(&["setup", "--yes"]).succeeded().stdout;
     let lost = "A daemon that a client starts has no variables of this shell. Put these into the \
                 settings file: NARTHEX_TIMEOUTS_MOUNT";
-    assert!(told.contains(lost), "{told}");
+    // A note about the daemon stands in the plan, and once.
+    let at = told.find(lost).unwrap_or_else(|| panic!("{told}"));
+    assert!(told.find("These servers moved").is_some_and(|moved| at < moved), "{told}");
+    assert_eq!(told.matches(lost).count(), 1, "{told}");
     let client = fs::read(home.place.path("home/.claude.json")).unwrap();
     let client: Value = serde_json::from_slice(&client).unwrap();
     let entry = &client["mcpServers"]["narthex"];

@@ -1,6 +1,7 @@
 //! `narthex setup`: a home folder with files of eight clients, as people and programs write them,
 //! with servers that work, fail, or refuse a key.
 
+mod elsewhere;
 mod imported;
 mod meanwhile;
 mod projects;
@@ -538,6 +539,9 @@ fn nothing_changes_without_an_answer() {
     let shown = home.place.on_terminal(&line, "[y/N] ", "n\n");
     let question = "Try 2 servers, move those that work to narthex, and connect 1 client to it?";
     assert!(shown.contains(question), "{shown}");
+    let quit = "Quit first: Codex CLI";
+    let at = shown.find(quit).unwrap_or_else(|| panic!("{quit}\n{shown}"));
+    assert!(shown.find(question).is_some_and(|question| at < question), "{shown}");
     home.is_untouched();
     assert!(!home.place.path("data").exists());
 }

@@ -45,7 +45,10 @@ pub enum ServerSignInError {
     #[error("the sign-in cannot begin outside of a run: {0}")]
     Unopened(OpenError),
     /// The server is disabled.
-    #[error("`{0}` is disabled; enable it first with `{}`", narthex("mcp enable {}", &[.0]))]
+    #[error(
+        "`{0}` is disabled; enable it first with `{command}`",
+        command = narthex("mcp enable {}", &[.0])
+    )]
     Disabled(String),
     /// A step of the sign-in failed.
     #[error(transparent)]

@@ -7,11 +7,14 @@ use narthex_login::oidc::{
     Admission, Callback, Claim, Client, Identity, Keys, Metadata, OidcError,
 };
 use narthex_model::{ErrorKind, Secret};
+use narthex_testkit::authorization::Signer;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use url::form_urlencoded;
 
-use crate::provider::{Begun, CLIENT, ISSUER, REDIRECT, Signer, client, keys, metadata, now};
+use crate::provider::{
+    Begun, CLIENT, ISSUER, REDIRECT, client, keys, metadata, now, published, signed, signed_as,
+};
 
 fn identify(begun: &Begun, token: &Secret, keys: &Keys) -> Result<Identity, OidcError> {
     begun.attempt.identify(token, keys, now())
@@ -102,11 +105,11 @@ fn a_refusal_is_reported_without_the_text_of_the_provider() {
 
 #[test]
 fn a_valid_token_identifies_the_person() {
-    for signer in [Signer::es256(), Signer::ed25519()] {
+    for signer in [Signer::new("k1"), Signer::ed25519("k1")] {
         let begun = Begun::new();
-        let answer = json!({ "id_token": signer.sign(&begun.claims()).expose() });
+        let answer = json!({ "id_token": signed(&signer, &begun.claims()).expose() });
         let token = begun.attempt.id_token(answer.to_string().as_bytes()).unwrap();
-        let identity = identify(&begun, &token, &signer.keys()).unwrap();
+        let identity = identify(&begun, &token, &published(&signer)).unwrap();
         assert_eq!((identity.issuer.as_str(), identity.subject.as_str()), (ISSUER, "248289761001"));
         assert_eq!(identity.verified_email(), Some("ada@Corp.Example"));
         assert_eq!(identity.name(), "Ada");
@@ -115,7 +118,7 @@ fn a_valid_token_identifies_the_person() {
 
 #[test]
 fn a_token_of_wrong_claims_is_refused() {
-    let signer = Signer::es256();
+    let signer = Signer::new("k1");
     let begun = Begun::new();
     let table = [
         ("iss", json!("https://evil.example"), "it has another issuer"),
@@ -138,7 +141,7 @@ fn a_token_of_wrong_claims_is_refused() {
     for (claim, value, why) in table {
         let mut claims = begun.claims();
         claims[claim] = value.clone();
-        let error = identify(&begun, &signer.sign(&claims), &signer.keys()).unwrap_err();
+        let error = identify(&begun, &signed(&signer, &claims), &published(&signer)).unwrap_err();
         assert!(error.to_string().contains(why), "{claim} {value}: {error}");
         assert_eq!(error.kind(), ErrorKind::Unauthenticated);
     }
@@ -147,16 +150,16 @@ fn a_token_of_wrong_claims_is_refused() {
     claims["azp"] = json!("narthex");
     claims["exp"] = json!(1_999_999_941);
     claims["iat"] = json!(2_000_000_060);
-    identify(&begun, &signer.sign(&claims), &signer.keys()).unwrap();
+    identify(&begun, &signed(&signer, &claims), &published(&signer)).unwrap();
 }
 
 #[test]
 fn a_token_expires() {
-    let (signer, begun) = (Signer::es256(), Begun::new());
-    let token = signer.sign(&begun.claims());
+    let (signer, begun) = (Signer::new("k1"), Begun::new());
+    let token = signed(&signer, &begun.claims());
     let at = |seconds| {
         let time = now() + Duration::from_secs(seconds);
-        begun.attempt.identify(&token, &signer.keys(), time)
+        begun.attempt.identify(&token, &published(&signer), time)
     };
     assert!(at(359).is_ok());
     assert!(matches!(at(360), Err(OidcError::BadToken("it has expired"))));
@@ -164,33 +167,35 @@ fn a_token_expires() {
 
 #[test]
 fn only_the_provider_s_key_signs() {
-    let (signer, other, begun) = (Signer::es256(), Signer::es256(), Begun::new());
+    let (signer, other, begun) = (Signer::new("k1"), Signer::new("k1"), Begun::new());
     let claims = begun.claims();
-    let forged = identify(&begun, &other.sign(&claims), &signer.keys()).unwrap_err();
+    let forged = identify(&begun, &signed(&other, &claims), &published(&signer)).unwrap_err();
     assert!(matches!(forged, OidcError::BadToken("its signature is wrong")), "{forged:?}");
-    let unknown = signer.sign_as(&json!({"alg": "ES256", "kid": "k2"}), &claims);
-    let unknown = identify(&begun, &unknown, &signer.keys()).unwrap_err();
+    let unknown = signed_as(&signer, &json!({"alg": "ES256", "kid": "k2"}), &claims);
+    let unknown = identify(&begun, &unknown, &published(&signer)).unwrap_err();
     assert!(matches!(unknown, OidcError::UnknownKey), "{unknown:?}");
     // Choosing one of two keys would be a guess.
-    let unnamed = signer.sign_as(&json!({"alg": "ES256"}), &claims);
-    identify(&begun, &unnamed, &signer.keys()).unwrap();
-    let two = keys(&[signer.jwk("k1"), other.jwk("k2")]);
+    let unnamed = signed_as(&signer, &json!({"alg": "ES256"}), &claims);
+    identify(&begun, &unnamed, &published(&signer)).unwrap();
+    let mut second = other.jwk();
+    second["kid"] = json!("k2");
+    let two = keys(&[signer.jwk(), second]);
     let guessed = identify(&begun, &unnamed, &two).unwrap_err();
     assert!(
         matches!(guessed, OidcError::BadToken("several keys could have signed it")),
         "{guessed:?}"
     );
-    identify(&begun, &signer.sign(&claims), &two).unwrap();
-    let mut for_encryption = signer.jwk("k1");
+    identify(&begun, &signed(&signer, &claims), &two).unwrap();
+    let mut for_encryption = signer.jwk();
     for_encryption["use"] = json!("enc");
-    let wrong_use = identify(&begun, &signer.sign(&claims), &keys(&[for_encryption]));
+    let wrong_use = identify(&begun, &signed(&signer, &claims), &keys(&[for_encryption]));
     assert!(matches!(wrong_use, Err(OidcError::UnknownKey)));
 }
 
 /// Tokens without a signature, or that were signed with public data.
 #[test]
 fn tokens_without_a_public_key_are_refused() {
-    let (signer, begun) = (Signer::es256(), Begun::new());
+    let (signer, begun) = (Signer::new("k1"), Begun::new());
     let claims = begun.claims();
     let (no_token, forbidden, no_key) = (
         "the provider's ID token is refused: it is not a signed token",
@@ -208,12 +213,12 @@ fn tokens_without_a_public_key_are_refused() {
         ("ES512", forbidden),
     ] {
         let header = json!({"alg": algorithm, "kid": "k1"});
-        let token = signer.sign_as(&header, &claims);
-        let error = identify(&begun, &token, &signer.keys()).unwrap_err();
+        let token = signed_as(&signer, &header, &claims);
+        let error = identify(&begun, &token, &published(&signer)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unauthenticated, "{algorithm}: {error:?}");
         assert_eq!(error.to_string(), reason, "{algorithm}");
     }
-    let good = signer.sign(&claims);
+    let good = signed(&signer, &claims);
     let unsigned = good.expose().rsplit_once('.').unwrap().0.to_owned();
     let wrong = "the provider's ID token is refused: its signature is wrong";
     for (text, reason) in [
@@ -224,14 +229,15 @@ fn tokens_without_a_public_key_are_refused() {
         (&unsigned, no_token),
         (&format!("{unsigned}."), wrong),
     ] {
-        let error = identify(&begun, &Secret::new(text), &signer.keys()).unwrap_err();
+        let error = identify(&begun, &Secret::new(text), &published(&signer)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unauthenticated, "{text}: {error:?}");
         assert_eq!(error.to_string(), reason, "{text}");
     }
     // A key in the token's own header is not the provider's.
-    let other = Signer::es256();
-    let header = json!({"alg": "ES256", "jwk": other.jwk("k1")});
-    let own_key = identify(&begun, &other.sign_as(&header, &claims), &signer.keys()).unwrap_err();
+    let other = Signer::new("k1");
+    let header = json!({"alg": "ES256", "jwk": other.jwk()});
+    let own_key =
+        identify(&begun, &signed_as(&other, &header, &claims), &published(&signer)).unwrap_err();
     assert!(matches!(own_key, OidcError::BadToken("its signature is wrong")), "{own_key:?}");
 }
 
@@ -283,11 +289,11 @@ fn issuers_are_addresses_that_can_be_trusted() {
 /// By default no person is admitted.
 #[test]
 fn a_person_is_admitted_by_email_domain_or_claim() {
-    let (signer, begun) = (Signer::es256(), Begun::new());
+    let (signer, begun) = (Signer::new("k1"), Begun::new());
     let identity = |change: &dyn Fn(&mut Value)| {
         let mut claims = begun.claims();
         change(&mut claims);
-        identify(&begun, &signer.sign(&claims), &signer.keys()).unwrap()
+        identify(&begun, &signed(&signer, &claims), &published(&signer)).unwrap()
     };
     let ada = identity(&|_claims| {});
     assert!(!Admission::default().admits(&ada));

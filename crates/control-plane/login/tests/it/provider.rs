@@ -5,13 +5,9 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use narthex_login::oidc::{Attempt, Callback, Client, Keys, Metadata};
 use narthex_model::Secret;
-use ring::{
-    rand::SystemRandom,
-    signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, Ed25519KeyPair, KeyPair},
-};
+use narthex_testkit::authorization::Signer;
 use serde_json::{Value, json};
 use url::Url;
 
@@ -88,67 +84,19 @@ impl Begun {
     }
 }
 
-/// A provider's key.
-pub(crate) enum Signer {
-    Es256(EcdsaKeyPair),
-    Ed25519(Ed25519KeyPair),
+/// The published keys of a provider that has this one.
+pub(crate) fn published(signer: &Signer) -> Keys {
+    keys(&[signer.jwk()])
 }
 
-impl Signer {
-    pub(crate) fn es256() -> Self {
-        let (method, random) = (&ECDSA_P256_SHA256_FIXED_SIGNING, SystemRandom::new());
-        let made = EcdsaKeyPair::generate_pkcs8(method, &random).unwrap();
-        Self::Es256(EcdsaKeyPair::from_pkcs8(method, made.as_ref(), &random).unwrap())
-    }
+/// A token of these claims, without a type.
+pub(crate) fn signed(signer: &Signer, claims: &Value) -> Secret {
+    signed_as(signer, &json!({"alg": signer.algorithm(), "kid": "k1"}), claims)
+}
 
-    pub(crate) fn ed25519() -> Self {
-        let made = Ed25519KeyPair::generate_pkcs8(&SystemRandom::new()).unwrap();
-        Self::Ed25519(Ed25519KeyPair::from_pkcs8(made.as_ref()).unwrap())
-    }
-
-    fn algorithm(&self) -> &'static str {
-        match self {
-            Self::Es256(_) => "ES256",
-            Self::Ed25519(_) => "EdDSA",
-        }
-    }
-
-    pub(crate) fn jwk(&self, kid: &str) -> Value {
-        let encode = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);
-        match self {
-            Self::Es256(key) => {
-                let (x, y) = key.public_key().as_ref()[1..].split_at(32);
-                let (x, y) = (encode(x), encode(y));
-                json!({"kty": "EC", "crv": "P-256", "x": x, "y": y, "kid": kid, "use": "sig"})
-            }
-            Self::Ed25519(key) => {
-                let x = encode(key.public_key().as_ref());
-                json!({"kty": "OKP", "crv": "Ed25519", "x": x, "kid": kid, "alg": "EdDSA"})
-            }
-        }
-    }
-
-    pub(crate) fn keys(&self) -> Keys {
-        keys(&[self.jwk("k1")])
-    }
-
-    /// A token of these claims.
-    pub(crate) fn sign(&self, claims: &Value) -> Secret {
-        self.sign_as(&json!({"alg": self.algorithm(), "kid": "k1"}), claims)
-    }
-
-    pub(crate) fn sign_as(&self, header: &Value, claims: &Value) -> Secret {
-        let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
-        let signed = format!("{}.{}", part(header), part(claims));
-        let signature = match self {
-            Self::Es256(key) => {
-                let made = key.sign(&SystemRandom::new(), signed.as_bytes()).unwrap();
-                URL_SAFE_NO_PAD.encode(made)
-            }
-            Self::Ed25519(key) => URL_SAFE_NO_PAD.encode(key.sign(signed.as_bytes())),
-        };
-        Secret::new(format!("{signed}.{signature}"))
-    }
+/// A token of this header with these claims.
+pub(crate) fn signed_as(signer: &Signer, header: &Value, claims: &Value) -> Secret {
+    Secret::new(signer.sign_as(header, claims))
 }
 
 pub(crate) fn keys(keys: &[Value]) -> Keys {

@@ -49,6 +49,9 @@ impl Shared {
         refusal: &Refusal,
     ) -> Option<ToPage> {
         let (server, wanted) = refusal.sign_in()?;
+        if let Some(row) = self.snapshot(&caller.run).get(server) {
+            self.registry.wake(&row);
+        }
         let url = wanted.address_for(caller.run.reader())?.to_owned();
         if !has_rounds(asked.method()) || !leads_to_pages(caller, asked) {
             return None;

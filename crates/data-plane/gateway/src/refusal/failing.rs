@@ -242,10 +242,10 @@ mod tests {
         assert_eq!(read.details, Some(expected), "the status is no word of the server");
     }
 
-    /// R9, D94: the error of a server that waits for a sign-in names the server, the scopes, and the
+    /// R9: the error of a server that waits for a sign-in names the server, the scopes, and the
     /// address to those who may open it.
     #[test]
-    fn r9_a_call_that_needs_a_sign_in_names_the_server_and_the_scopes() {
+    fn door_r9_a_call_that_needs_a_sign_in_names_the_server_and_the_scopes() {
         let link = |has_holder| {
             let fault = CredentialFault::NeedsConsent {
                 why: CAUSE.to_owned(),

@@ -67,6 +67,8 @@ mod shared_links;
 #[cfg(test)]
 mod sharing;
 #[cfg(test)]
+mod sign_ins;
+#[cfg(test)]
 mod sleeping;
 #[cfg(test)]
 mod tasks;

@@ -9,7 +9,7 @@ use narthex_gateway::{
 };
 use narthex_model::{Alias, HttpTarget, ServerAuth, ServerDefinition, Target};
 use narthex_policy::RunPolicy;
-use narthex_registry::{Declared, Registry, RegistryOptions, config::Entry};
+use narthex_registry::{CredentialSource, Declared, Registry, RegistryOptions, config::Entry};
 use narthex_supervisor::BaseEnvironment;
 use narthex_testkit::{
     clock::SteppedClock,
@@ -176,6 +176,21 @@ impl World {
         let world = Self::in_registry(entries, options, registry, Audit::disabled());
         world.gateway.registry().wait_until(SOON, |snapshot| snapshot.is_settled()).await;
         world
+    }
+
+    /// A gateway over these servers, which get their credentials from this source.
+    pub(crate) fn signing_in(entries: Vec<Entry>, source: Arc<dyn CredentialSource>) -> Self {
+        let identity = ClientIdentity {
+            info: Bytes::from_static(br#"{"name":"narthex-test","version":"0"}"#),
+            capabilities: Bytes::from_static(b"{}"),
+            revision: Revision::LEGACY_LATEST,
+        };
+        let registry = RegistryOptions {
+            credentials: Some(source),
+            deadlines: patient(),
+            ..RegistryOptions::new(identity, BaseEnvironment::from_process())
+        };
+        Self::in_registry(entries, GatewayOptions::default(), registry, Audit::disabled())
     }
 
     fn in_registry(

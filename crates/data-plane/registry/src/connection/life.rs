@@ -33,6 +33,8 @@ const PROBE_MIN: Duration = Duration::from_secs(30);
 const PROBE_MAX: Duration = Duration::from_secs(300);
 /// The shortest pause before a probe that a caller wants.
 const PROBE_WANTED: Duration = Duration::from_secs(1);
+/// Age from which the address of a sign-in is renewed for a caller. Addresses live a few minutes.
+const ADDRESS_AGE: Duration = Duration::from_secs(300);
 /// Time limits of the check: for a server that has failed, and for one that may be busy.
 const CHECK_GRAVE: Duration = Duration::from_secs(2);
 const CHECK_SLIGHT: Duration = Duration::from_secs(10);
@@ -278,10 +280,21 @@ impl Life<'_> {
         Next::Reconnect { pauses: !(is_in_order || link.is_session_over() && losses.in_a_row == 1) }
     }
 
-    /// Waits until a person has signed in.
+    /// Waits until a person has signed in. The wait also ends if a caller wants the server and the
+    /// address of the sign-in may be too old: the next attempt gets another one.
     async fn until_signed_in(&self) {
-        self.connection.credential_news().await;
-        self.connection.signed_in(self.shared);
+        self.connection.is_wanted.store(false, Ordering::Release);
+        let old_at = Instant::now() + ADDRESS_AGE;
+        let wanted = async {
+            sleep_until(old_at).await;
+            while !self.connection.is_wanted.swap(false, Ordering::AcqRel) {
+                self.connection.woken.notified().await;
+            }
+        };
+        tokio::select! {
+            () = self.connection.credential_news() => self.connection.signed_in(self.shared),
+            () = wanted => {}
+        }
     }
 
     /// Waits until a server that is down is to be probed. Returns the fault if the server is not

@@ -141,7 +141,8 @@ impl Registry {
         }
     }
 
-    /// Starts a server that was stopped because no caller used it. Does not wait.
+    /// Starts a server that was stopped because no caller used it. Has a server that waits for a
+    /// sign-in get another address if the known one is old. Does not wait.
     pub fn wake(&self, row: &ServerRow) {
         if let Some(connection) = self.shared.connection(row) {
             connection.wake();

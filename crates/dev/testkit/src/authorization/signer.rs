@@ -9,8 +9,9 @@ use base64::{
 use ring::{
     rand::SystemRandom,
     signature::{
-        ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, ED25519, EcdsaKeyPair, KeyPair,
-        RSA_PKCS1_2048_8192_SHA256, RsaPublicKeyComponents, UnparsedPublicKey,
+        ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, ED25519, EcdsaKeyPair,
+        Ed25519KeyPair, KeyPair, RSA_PKCS1_2048_8192_SHA256, RsaPublicKeyComponents,
+        UnparsedPublicKey,
     },
 };
 use serde_json::{Value, json};
@@ -18,11 +19,16 @@ use serde_json::{Value, json};
 /// Characters of a line of PEM.
 const PEM_WIDTH: usize = 64;
 
-/// A private key for ES256.
+/// A private key for ES256 or EdDSA.
 pub struct Signer {
-    key: EcdsaKeyPair,
+    key: Key,
     pkcs8: Vec<u8>,
     kid: String,
+}
+
+enum Key {
+    Es256(EcdsaKeyPair),
+    Ed25519(Ed25519KeyPair),
 }
 
 impl fmt::Debug for Signer {
@@ -32,7 +38,7 @@ impl fmt::Debug for Signer {
 }
 
 impl Signer {
-    /// A new key of this name.
+    /// A new key of this name, for ES256.
     ///
     /// # Panics
     /// When the system has no randomness.
@@ -42,18 +48,47 @@ impl Signer {
         let made = EcdsaKeyPair::generate_pkcs8(method, &random).expect("a key");
         let pkcs8 = made.as_ref().to_vec();
         let key = EcdsaKeyPair::from_pkcs8(method, &pkcs8, &random).expect("a new key is valid");
-        Self { key, pkcs8, kid: kid.to_owned() }
+        Self { key: Key::Es256(key), pkcs8, kid: kid.to_owned() }
+    }
+
+    /// A new key of this name, for EdDSA.
+    ///
+    /// # Panics
+    /// When the system has no randomness.
+    #[must_use]
+    pub fn ed25519(kid: &str) -> Self {
+        let made = Ed25519KeyPair::generate_pkcs8(&SystemRandom::new()).expect("a key");
+        let pkcs8 = made.as_ref().to_vec();
+        let key = Ed25519KeyPair::from_pkcs8(&pkcs8).expect("a new key is valid");
+        Self { key: Key::Ed25519(key), pkcs8, kid: kid.to_owned() }
+    }
+
+    /// The `alg` of the tokens.
+    #[must_use]
+    pub fn algorithm(&self) -> &'static str {
+        match self.key {
+            Key::Es256(_) => "ES256",
+            Key::Ed25519(_) => "EdDSA",
+        }
     }
 
     /// The public key, as a JWK.
     #[must_use]
     pub fn jwk(&self) -> Value {
-        let (x, y) = self.key.public_key().as_ref()[1..].split_at(32);
-        let (x, y) = (URL_SAFE_NO_PAD.encode(x), URL_SAFE_NO_PAD.encode(y));
-        json!({
-            "kty": "EC", "crv": "P-256", "x": x, "y": y,
-            "kid": self.kid, "use": "sig", "alg": "ES256",
-        })
+        let mut jwk = match &self.key {
+            Key::Es256(key) => {
+                let (x, y) = key.public_key().as_ref()[1..].split_at(32);
+                let (x, y) = (URL_SAFE_NO_PAD.encode(x), URL_SAFE_NO_PAD.encode(y));
+                json!({ "kty": "EC", "crv": "P-256", "x": x, "y": y, "use": "sig" })
+            }
+            Key::Ed25519(key) => {
+                let x = URL_SAFE_NO_PAD.encode(key.public_key().as_ref());
+                json!({ "kty": "OKP", "crv": "Ed25519", "x": x })
+            }
+        };
+        jwk["kid"] = self.kid.as_str().into();
+        jwk["alg"] = self.algorithm().into();
+        jwk
     }
 
     /// The private key, as PKCS #8 in PEM.
@@ -77,11 +112,26 @@ impl Signer {
     /// When the system has no randomness.
     #[must_use]
     pub fn sign(&self, typ: &str, claims: &Value) -> String {
-        let header = json!({"alg": "ES256", "kid": self.kid, "typ": typ});
+        let header = json!({ "alg": self.algorithm(), "kid": self.kid, "typ": typ });
+        self.sign_as(&header, claims)
+    }
+
+    /// A token of this header with these claims.
+    ///
+    /// # Panics
+    /// When the system has no randomness.
+    #[must_use]
+    pub fn sign_as(&self, header: &Value, claims: &Value) -> String {
         let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
-        let signed = format!("{}.{}", part(&header), part(claims));
-        let made = self.key.sign(&SystemRandom::new(), signed.as_bytes()).expect("a signature");
-        format!("{signed}.{}", URL_SAFE_NO_PAD.encode(made))
+        let signed = format!("{}.{}", part(header), part(claims));
+        let signature = match &self.key {
+            Key::Es256(key) => {
+                let made = key.sign(&SystemRandom::new(), signed.as_bytes()).expect("a signature");
+                URL_SAFE_NO_PAD.encode(made)
+            }
+            Key::Ed25519(key) => URL_SAFE_NO_PAD.encode(key.sign(signed.as_bytes())),
+        };
+        format!("{signed}.{signature}")
     }
 }
 
@@ -151,19 +201,15 @@ fn decoded(text: &str) -> Result<Vec<u8>, String> {
 
 #[cfg(test)]
 mod tests {
-    use ring::signature::Ed25519KeyPair;
-
     use super::*;
 
     /// A token of Ed25519 is believed by its own key only, and unchanged only.
     #[test]
     fn a_token_is_believed_by_its_own_key_only() {
-        let made = Ed25519KeyPair::generate_pkcs8(&SystemRandom::new()).unwrap();
-        let key = Ed25519KeyPair::from_pkcs8(made.as_ref()).unwrap();
+        let signer = Signer::ed25519("own");
         let encoded = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
-        let signed = format!("{}.{}", encoded(&json!({"alg": "EdDSA"})), encoded(&json!({"a": 1})));
-        let token = format!("{signed}.{}", URL_SAFE_NO_PAD.encode(key.sign(signed.as_bytes())));
-        let jwk = json!({"kty": "OKP", "x": URL_SAFE_NO_PAD.encode(key.public_key().as_ref())});
+        let token = signer.sign_as(&json!({"alg": "EdDSA"}), &json!({"a": 1}));
+        let jwk = signer.jwk();
         let other = [Signer::new("other").jwk()];
         let both = [other[0].clone(), jwk.clone()];
         assert_eq!(verified(&token, &both).unwrap().claims["a"], 1);

@@ -27,7 +27,7 @@ impl Asked<'_> {
     pub(super) async fn of_sign_in(&self, of: ServerSignInTarget) -> Answered {
         match of {
             ServerSignInTarget::Begin => self.authorize().await,
-            ServerSignInTarget::Device => self.device_sign_in().await,
+            ServerSignInTarget::Device => self.device_sign_in(),
             ServerSignInTarget::Again => self.reauthorize().await,
             ServerSignInTarget::End => self.sign_out_of().await,
         }
@@ -50,9 +50,9 @@ impl Asked<'_> {
     }
 
     /// Shows the state of a sign-in at another device.
-    async fn device_sign_in(&self) -> Answered {
+    fn device_sign_in(&self) -> Answered {
         self.query(&[])?;
-        let state = self.control()?.device_sign_in(&self.name()?, &self.segment(1)).await?;
+        let state = self.control()?.device_sign_in(&self.name()?, &self.segment(1))?;
         let (state, failure) = match state {
             DeviceState::Pending => ("pending", None),
             DeviceState::Done => ("done", None),
@@ -89,7 +89,7 @@ pub(super) fn at_page(begun: &SignInBegun) -> ServerSignInBegun {
 
 fn at_device(begun: DeviceBegun) -> DeviceSignInBegun {
     DeviceSignInBegun {
-        user_code: begun.user_code.to_string(),
+        user_code: begun.user_code,
         verification_uri: begun.verification_uri.to_string(),
         verification_uri_complete: begun.verification_uri_complete.map(|uri| uri.to_string()),
         expires_at: at(begun.expires_at).into(),

@@ -115,7 +115,7 @@ mod tests {
     /// C28: a credential of a request replaces one in the definition. Without one, the
     /// definition's stays, and no blank header is sent.
     #[test]
-    fn c28_each_request_has_the_credential_of_its_moment() {
+    fn oauth_c28_each_request_has_the_credential_of_its_moment() {
         let token = HeaderValue::from_static("Bearer t-1");
         let basic = HeaderValue::from_static("Basic eA==");
         for (fixed, is_authorized) in

@@ -79,7 +79,7 @@ fn calls(peer: &Peer) -> usize {
 /// C27: POST, the GET of the server's own stream, DELETE, and each message of the handshake. The
 /// definition's own header gives way.
 #[tokio::test]
-async fn c27_every_request_of_a_link_carries_the_credential() {
+async fn oauth_c27_every_request_of_a_link_carries_the_credential() {
     let peer = Peer::session(|seen| {
         let change = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"});
         (seen.method == "GET").then(|| events_of(&[event(&change)]))
@@ -107,7 +107,7 @@ async fn c27_every_request_of_a_link_carries_the_credential() {
 /// C27: the older transport carries the credential on its stream and on each message, and a
 /// message that is refused is sent once more.
 #[tokio::test]
-async fn c27_every_request_over_http_sse_carries_the_credential() {
+async fn oauth_c27_every_request_over_http_sse_carries_the_credential() {
     let (sender, stream) = events();
     let stream = Arc::new(Mutex::new(Some(stream)));
     let (accepted, answers) = (Accepted::new("token-1"), sender.clone());
@@ -153,7 +153,7 @@ async fn c27_every_request_over_http_sse_carries_the_credential() {
 
 /// C24: a token that the server refuses is renewed, and the request is sent once more.
 #[tokio::test]
-async fn c24_a_refused_request_is_sent_once_more_with_another_token() {
+async fn oauth_c24_a_refused_request_is_sent_once_more_with_another_token() {
     let accepted = Accepted::new("token-1");
     let peer = guarded(&accepted).await;
     let fake = FakeCredentials::new(Some("token-1"));
@@ -175,7 +175,7 @@ async fn c24_a_refused_request_is_sent_once_more_with_another_token() {
 
 /// C24, C25: after a second refusal the request is not sent again, whatever the credential says.
 #[tokio::test]
-async fn c24_a_request_that_is_refused_twice_is_not_sent_again() {
+async fn oauth_c24_a_request_that_is_refused_twice_is_not_sent_again() {
     for second in [Err(consent(&[])), Ok(Some("token-3"))] {
         let accepted = Accepted::new("token-1");
         let peer = guarded(&accepted).await;
@@ -200,7 +200,7 @@ async fn c24_a_request_that_is_refused_twice_is_not_sent_again() {
 /// C22: further scopes for one operation are no fault of the link; each of the two kinds of
 /// refusal has its own repeat.
 #[tokio::test]
-async fn c22_a_step_up_fails_one_operation_only() {
+async fn oauth_c22_a_step_up_fails_one_operation_only() {
     let needs = r#"Bearer error="insufficient_scope", scope="read write""#;
     let accepted = Accepted::new("token-1");
     let now = accepted.clone();
@@ -253,7 +253,7 @@ async fn e62_a_refusal_that_no_token_changes_is_a_refused_credential() {
 /// C1: a refused probe goes to the credential, so that the search for the authorization server
 /// begins once.
 #[tokio::test]
-async fn c1_a_refused_probe_starts_the_sign_in_once() {
+async fn oauth_c1_a_refused_probe_starts_the_sign_in_once() {
     let peer = Peer::start(|_| challenge(401, CHALLENGE)).await;
     let fake = FakeCredentials::new(None);
     fake.answer(Err(consent(&[])));
@@ -268,7 +268,7 @@ async fn c1_a_refused_probe_starts_the_sign_in_once() {
 /// C1: a server of an older revision may answer an unknown method with 401. The handshake that
 /// follows shows that it needs no sign-in.
 #[tokio::test]
-async fn c1_a_refused_probe_alone_is_no_fault() {
+async fn oauth_c1_a_refused_probe_alone_is_no_fault() {
     let peer =
         Peer::legacy(|seen| (seen.rpc() == "server/discover").then(|| text(401, "text/plain", "")));
     let peer = peer.await;
@@ -292,7 +292,7 @@ async fn c1_a_refused_probe_alone_is_no_fault() {
 /// C30: a token that must be requested first is there before the first message. A fault of the
 /// request is one of the connection, and a later attempt may succeed.
 #[tokio::test]
-async fn c30_a_token_is_obtained_before_the_first_request() {
+async fn oauth_c30_a_token_is_obtained_before_the_first_request() {
     let accepted = Accepted::new("token-1");
     let peer = guarded(&accepted).await;
     let fake = FakeCredentials::to_obtain(Ok(Some("token-1")));
@@ -323,7 +323,7 @@ async fn e26_oauth_needs_a_source_of_sign_ins() {
 
 /// Q11: a caller that stops waiting for a renewal stops nothing, and the link goes on.
 #[tokio::test]
-async fn q11_a_canceled_call_leaves_the_credential_to_others() {
+async fn oauth_q11_a_canceled_call_leaves_the_credential_to_others() {
     let accepted = Accepted::new("token-1");
     let peer = guarded(&accepted).await;
     let fake = FakeCredentials::new(Some("token-1"));
@@ -360,7 +360,7 @@ async fn r_e45_a_lost_session_asks_for_no_sign_in() {
 
 /// C28: the token goes to the server's origin only.
 #[tokio::test]
-async fn c28_no_token_follows_a_redirect_to_another_origin() {
+async fn oauth_c28_no_token_follows_a_redirect_to_another_origin() {
     let other = Peer::legacy(|_| None).await;
     let target = other.url.clone();
     let peer = Peer::legacy(move |seen| {

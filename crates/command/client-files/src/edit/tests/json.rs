@@ -245,10 +245,10 @@ fn a_removal_is_undone_around_others() {
     assert_eq!(document.undo(&change).unwrap(), Undone::Done);
     assert_eq!(text_of(&document), "{\n  \"n\": [1, /* in */ 2],\n  \"c\": 4\n}\n");
     assert_eq!(document.undo(&change).unwrap(), Undone::Already);
-    // Without the one behind it, it is the last one. A comment keeps its member.
+    // Without the one behind it, it is the last one. A comment stays with its member.
     for (now, back) in [
         ("{\n  \"d\": 4\n}\n", "{\n  \"d\": 4,\n  \"n\": [1, /* in */ 2]\n}\n"),
-        ("{\n  // c\n  \"c\": 4\n}\n", "{\n  // c\n  \"c\": 4,\n  \"n\": [1, /* in */ 2]\n}\n"),
+        ("{\n  // c\n  \"c\": 4\n}\n", "{\n  \"n\": [1, /* in */ 2],\n  // c\n  \"c\": 4\n}\n"),
         ("{\"d\":4,\"c\":4}", "{\"d\":4,\"n\": [1, /* in */ 2],\"c\":4}"),
     ] {
         let mut document = read(Format::Jsonc, now);
@@ -257,6 +257,52 @@ fn a_removal_is_undone_around_others() {
     }
     let mut document = read(Format::Jsonc, "{ \"n\": 7 }");
     assert_eq!(document.undo(&change).unwrap(), Undone::Changed);
+}
+
+/// A removed entry comes back before the next one, also if that one has a comment beside it.
+#[test]
+fn a_removal_beside_comments_is_undone_in_order() {
+    let parent = Parent::map([]);
+    let undone = |before: &str, now: &str| {
+        let change = read(Format::Jsonc, before).remove(&parent, "n").unwrap();
+        let mut document = read(Format::Jsonc, now);
+        assert_eq!(document.undo(&change).unwrap(), Undone::Done);
+        text_of(&document)
+    };
+    // Others have changed all around, so no surroundings lead to the place.
+    for (before, now, back) in [
+        (
+            "{\n  \"a\": 1, // a\n  \"n\": 2,\n  // c\n  \"c\": 3\n}",
+            "{\n  \"a\": 10, // a!\n  // c!\n  // d\n  \"c\": 30\n}",
+            "{\n  \"a\": 10, // a!\n  \"n\": 2,\n  // c!\n  // d\n  \"c\": 30\n}",
+        ),
+        (
+            "{\n  \"a\": 1,\n  \"n\": 2,\n  /* c */ \"c\": 3\n}",
+            "{\n  \"a\": 10,\n  /* c! */ \"c\": 30\n}",
+            "{\n  \"a\": 10,\n  \"n\": 2,\n  /* c! */ \"c\": 30\n}",
+        ),
+        (
+            "{ \"a\": 1 /* a */, \"n\": 2, /* c */ \"c\": 3 }",
+            "{ \"a\": 10 /* a! */, /* c! */ \"c\": 30 }",
+            "{ \"a\": 10 /* a! */, \"n\": 2, /* c! */ \"c\": 30 }",
+        ),
+        // The comment above the removed entry stays above it.
+        (
+            "{\n  \"a\": 1,\n  // n\n  \"n\": 2,\n  // c\n  \"c\": 3\n}",
+            "{\n  \"a\": 10,\n  // n\n  // c!\n  \"c\": 30\n}",
+            "{\n  \"a\": 10,\n  // n\n  \"n\": 2,\n  // c!\n  \"c\": 30\n}",
+        ),
+        (
+            "{\n  // a comment that is longer than what is stored of it\n  \"n\": 2,\n  \
+             \"c\": 3\n}",
+            "{\n  // a comment that is longer than what is stored of it\n  // c\n  \
+             \"c\": 30\n}",
+            "{\n  // a comment that is longer than what is stored of it\n  \"n\": 2,\n  // c\n  \
+             \"c\": 30\n}",
+        ),
+    ] {
+        assert_eq!(undone(before, now), back);
+    }
 }
 
 /// A last member gets the comma back that its owner has put behind it, and the members their order.

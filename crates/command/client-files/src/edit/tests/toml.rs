@@ -204,3 +204,31 @@ fn an_undo_keeps_what_others_wrote() {
     undo("\"1\" }\n", "\"1\" }\nenabled = false\n", Err(Undone::Changed));
     undo("url", "# in\nurl", Err(Undone::Changed));
 }
+
+/// An entry that others have written in is taken out with all its tables. A comment between the
+/// tables stays, and one in a table keeps the entry.
+#[test]
+fn an_edited_entry_is_taken_out_with_its_tables() {
+    let before = "[mcp_servers.a]\nb = 1\n";
+    let taken = |table: &str| {
+        let mut document = read(Format::Toml, before);
+        let change = document.insert(&servers(), "narthex", &server()).unwrap();
+        let edited = text_of(&document).replacen("env = { A = \"1\" }\n", table, 1);
+        let mut document = read(Format::Toml, &edited);
+        assert_eq!(document.undo(&change).unwrap(), Undone::Changed);
+        let outcome = document.take_out(&change).unwrap();
+        (outcome, text_of(&document), edited)
+    };
+    let env = "[mcp_servers.narthex.env]\nA = \"2\"\n";
+    let far = format!("\n{env}\n[z]\nq = 1\n\n[mcp_servers.narthex.tools.x]\nb = 1\n");
+    for (table, left) in [
+        (format!("\n{env}"), before.to_owned()),
+        (far, format!("{before}\n[z]\nq = 1\n")),
+        (format!("\n# mine\n{env}"), format!("{before}\n# mine\n")),
+    ] {
+        let (outcome, text, _) = taken(&table);
+        assert_eq!((outcome, text), (Undone::Done, left));
+    }
+    let (outcome, text, edited) = taken(&format!("\n{}", env.replace("env]", "env] # mine")));
+    assert_eq!((outcome, text), (Undone::Changed, edited));
+}

@@ -41,7 +41,8 @@ pub(in super::super) fn insert(
     }])
 }
 
-/// Removes all statements of an item, with the empty line above each header.
+/// Removes all statements of an item, with the empty line above each header. The last way leaves
+/// what stands between the tables of the item.
 pub(in super::super) fn remove(
     source: &Source<'_>,
     place: &Place<'_>,
@@ -57,7 +58,17 @@ pub(in super::super) fn remove(
     let raw = raw.trim_end_matches(['\r', '\n']).to_owned();
     let thorough = runs.iter().map(|run| Splice::delete(text, editor.with_gap(run))).collect();
     let careful = runs.iter().map(|run| Splice::delete(text, run.lines.clone())).collect();
-    Ok(Removal { ways: vec![thorough, careful], raw })
+    let mut end = 0;
+    let tables = editor.tables(place, index)?;
+    let by_table = tables.iter().map(|table| {
+        let gap = editor.with_gap(table);
+        // Two tables have one empty line between them.
+        let range = gap.start.max(end)..gap.end;
+        end = range.end;
+        Splice::delete(text, range)
+    });
+    let by_table = by_table.collect();
+    Ok(Removal { ways: vec![thorough, careful, by_table], raw })
 }
 
 /// Replaces the value of an item: the lines of a table, or the text after `=`.
@@ -193,6 +204,21 @@ impl<'a> Editor<'a> {
 
     /// The statements of an item, as runs of lines.
     fn runs(&self, place: &Place<'_>, index: usize) -> Result<Vec<Run>, Fault> {
+        self.runs_up_to(place, index, |_statement| false)
+    }
+
+    /// The statements of an item, as one run of lines for each of its tables.
+    fn tables(&self, place: &Place<'_>, index: usize) -> Result<Vec<Run>, Fault> {
+        self.runs_up_to(place, index, Statement::is_header)
+    }
+
+    /// The statements of an item, as runs of lines. Some statements begin a new run.
+    fn runs_up_to(
+        &self,
+        place: &Place<'_>,
+        index: usize,
+        begins: fn(&Statement) -> bool,
+    ) -> Result<Vec<Run>, Fault> {
         let Some(container) = place.walk.node else { return Err(Fault::new(0, "no such table")) };
         let (mut path, mut part) = (place.path.to_vec(), 0..self.statements.len());
         if let Some(member) = container.members().get(index) {
@@ -211,7 +237,8 @@ impl<'a> Editor<'a> {
         let mut last = None;
         for at in part.filter(|at| self.statements[*at].path.starts_with(&path)) {
             let statement = &self.statements[at];
-            let is_next = at.checked_sub(1).is_some_and(|before| last == Some(before));
+            let is_behind = at.checked_sub(1).is_some_and(|before| last == Some(before));
+            let is_next = is_behind && !begins(statement);
             let lines = text::line_start(self.text, statement.span.start)
                 ..text::next_line(self.text, statement.span.end);
             match runs.last_mut().filter(|_| is_next) {
@@ -226,7 +253,7 @@ impl<'a> Editor<'a> {
                         }
                         _ => None,
                     };
-                    let has_header = !matches!(statement.kind, StatementKind::Value(_));
+                    let has_header = statement.is_header();
                     runs.push(Run { lines, has_header, value });
                 }
             }

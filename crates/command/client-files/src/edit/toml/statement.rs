@@ -16,6 +16,13 @@ pub(in super::super) struct Statement {
     pub(super) span: Range<usize>,
 }
 
+impl Statement {
+    /// True for the header of a table or of an entry.
+    pub(super) fn is_header(&self) -> bool {
+        !matches!(self.kind, StatementKind::Value(_))
+    }
+}
+
 #[derive(Debug, Clone)]
 pub(in super::super) enum StatementKind {
     /// `[table]`

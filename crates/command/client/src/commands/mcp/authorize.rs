@@ -174,7 +174,7 @@ enum Look {
     Failed(String),
 }
 
-/// What was seen of a sign-in so far.
+/// Observations of one sign-in so far.
 #[derive(Debug)]
 struct Looks {
     /// The last success before this sign-in.

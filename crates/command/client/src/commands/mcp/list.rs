@@ -12,7 +12,7 @@ use super::text;
 use crate::{
     Context, Failure,
     commands::{
-        across::{HOME, OWN_HIDDEN, all_active_runs, if_operator},
+        across::{HOME, OWN_HIDDEN, active_runs, all_active_runs, if_operator},
         files,
         mcp::{Configured, Unapproved},
     },
@@ -39,17 +39,21 @@ const SIGN_IN_SOON: Duration = Duration::from_hours(24);
 /// The column that is left out where all rows are of the home workspace.
 const WORKSPACE: usize = 1;
 
+/// Lists the servers, or only those of a workspace.
 pub(super) async fn run(
+    workspace: Option<&str>,
     context: &Context,
     configured: impl AsyncFn() -> Configured,
 ) -> Result<ExitCode, Failure> {
     let client = DaemonClient::operator_if_up(&context.daemon)?;
     let (mut rows, mut files, mut sees_own) = (Vec::new(), Vec::new(), true);
     if let Some(client) = &client {
-        let own = if_operator(client.api_all("/api/servers").await)?;
-        sees_own = own.is_some();
-        rows.extend(own.into_iter().flatten().map(at_home));
-        rows.extend(of_runs(client).await?);
+        if workspace.is_none_or(|name| name == HOME) {
+            let own = if_operator(client.api_all("/api/servers").await)?;
+            sees_own = own.is_some();
+            rows.extend(own.into_iter().flatten().map(at_home));
+        }
+        rows.extend(of_runs(workspace, client).await?);
         files = files::followed(client).await?;
     }
     if context.format.is_json() {
@@ -76,6 +80,12 @@ pub(super) async fn run(
     }
     if rows.is_empty() && !sees_own {
         output::line("No active run that this token can see has servers of its own.")?;
+    } else if let Some(other) = workspace
+        && rows.is_empty()
+        && client.is_some()
+        && other != HOME
+    {
+        output::line(&none_in(other))?;
     } else if rows.is_empty() {
         nothing(client.is_some(), configured().await)?;
     } else {
@@ -129,6 +139,16 @@ fn show(rows: &[Value], now: SystemTime, context: &Context) -> Result<(), Failur
         }
     }
     Ok(())
+}
+
+/// The sentence for a workspace, other than that of the daemon's own servers, without rows.
+fn none_in(workspace: &str) -> String {
+    format!(
+        "No active run of workspace {} that this token can see has servers; `{}` shows those of \
+         its catalog.",
+        harmless(workspace),
+        narthex("servers list", &[]).in_workspace(workspace)
+    )
 }
 
 fn nothing(is_up: bool, configured: Configured) -> Result<(), Failure> {
@@ -218,10 +238,14 @@ fn at_home(mut row: Value) -> Value {
     row
 }
 
-/// The servers that active runs have for themselves, of all workspaces; none for a caller that may
-/// not see runs.
-async fn of_runs(client: &DaemonClient) -> Result<Vec<Value>, Failure> {
-    Ok(all_active_runs(client).await?.iter().flat_map(rows_of_run).collect())
+/// The servers that active runs have for themselves, of one workspace or of all; none for a caller
+/// that may not see runs.
+async fn of_runs(workspace: Option<&str>, client: &DaemonClient) -> Result<Vec<Value>, Failure> {
+    let runs = match workspace {
+        Some(workspace) => active_runs(client, workspace).await?,
+        None => all_active_runs(client).await?,
+    };
+    Ok(runs.iter().flat_map(rows_of_run).collect())
 }
 
 /// A server that a run has for itself, and its workspace.
@@ -238,7 +262,7 @@ pub(super) async fn mounts_of_runs(
     name: &str,
     client: &DaemonClient,
 ) -> Result<Vec<MountOfRun>, Failure> {
-    let mut rows = of_runs(client).await?;
+    let mut rows = of_runs(None, client).await?;
     rows.retain(|row| row["name"] == name || shown_name(row) == name);
     rows.sort_by_key(|row| row["pid"].as_u64());
     let mount = |row: &Value| MountOfRun {
@@ -350,6 +374,15 @@ mod tests {
         failed["signIn"]["failedAt"] = json!(Timestamp::new(now).to_string());
         let told = sign_in_ends(&failed, now).unwrap();
         assert!(told.starts_with("its tokens could not be renewed 0s ago: no answer;"), "{told}");
+    }
+
+    #[test]
+    fn a_workspace_without_rows_is_led_to_its_catalog() {
+        assert_eq!(
+            none_in("team"),
+            "No active run of workspace team that this token can see has servers; `narthex \
+             servers list --workspace team` shows those of its catalog."
+        );
     }
 
     /// D30: a ready server over HTTP that had no call for a minute may have stopped answering.

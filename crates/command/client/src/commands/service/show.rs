@@ -2,7 +2,10 @@
 
 use std::process::{ExitCode, Stdio};
 
-use narthex_model::{ErrorKind, command::narthex};
+use narthex_model::{
+    ErrorKind,
+    command::{narthex, quoted},
+};
 use serde_json::json;
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
@@ -43,28 +46,21 @@ pub(super) async fn status(place: &Place, context: &Context) -> Result<ExitCode,
         "daemon": daemon.as_ref().map(|daemon| json!({ "pid": daemon.pid, "url": daemon.url })),
         "error": unreachable,
     });
-    let file = place.file.display();
-    let mut lines = match (&text, is_own) {
+    let mut lines: Vec<_> = match &text {
         // Nothing can be installed without the manager.
-        (None, _) if unreachable.is_some() => Vec::new(),
-        (None, _) => vec![format!(
-            "No service is installed. Install it with `{}`",
-            place.command(About::Install)
-        )],
-        (Some(_), true) => vec![format!("The service is installed: {file}")],
-        (Some(_), false) => {
-            vec![format!(
-                "{file} exists, and is not the service of this data directory, {}: narthex did \
-                 not write it, or wrote it for another one.",
-                place.data.path().display()
-            )]
-        }
+        None if unreachable.is_some() => Vec::new(),
+        text => vec![installed(place, text.as_deref(), is_own)],
     };
     if let (Some(state), true) = (&state, is_own) {
         let process = pid.map(|pid| format!(", process {pid}")).unwrap_or_default();
         let enabled =
             if state.is_enabled { "starts by itself" } else { "does not start by itself" };
         lines.push(format!("State: {}{process}; {enabled}", state.word));
+        if !state.is_active {
+            let start = service::shown(&place.manager.start());
+            let logs = place.command(About::Logs);
+            lines.push(format!("Start it with `{start}`; `{logs}` shows why it has stopped."));
+        }
     }
     let has_manager = unreachable.is_none();
     lines.extend(unreachable);
@@ -81,6 +77,28 @@ pub(super) async fn status(place: &Place, context: &Context) -> Result<ExitCode,
     }
     output::told_lines(&data, &lines, context.format)?;
     Ok(if is_active { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The line about the file of the service, with the way to have a service of this directory.
+fn installed(place: &Place, text: Option<&str>, is_own: bool) -> String {
+    let (file, install) = (place.file.display(), place.command(About::Install));
+    let Some(text) = text else {
+        return format!("No service is installed. Install it with `{install}`");
+    };
+    if is_own {
+        return format!("The service is installed: {file}");
+    }
+    let rest = match is_ours(text) {
+        true => "narthex wrote it for another one; name that one with --data".to_owned(),
+        false => format!(
+            "narthex did not write it; move it away with `mv {} {}`, then install one with \
+             `{install}`",
+            quoted(&place.file.to_string_lossy()),
+            quoted(&narthex_private::aside(&place.file).to_string_lossy())
+        ),
+    };
+    let data = place.data.path().display();
+    format!("{file} exists, and is not the service of this data directory, {data}: {rest}")
 }
 
 pub(super) async fn logs(args: &ServiceLogsArgs, context: &Context) -> Result<ExitCode, Failure> {

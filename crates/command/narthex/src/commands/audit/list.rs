@@ -15,7 +15,7 @@ use crate::{
     commands::waiting::waiting,
     daemon_client::DaemonClient,
     output::{self, harmless},
-    table,
+    table::{self, Rows},
 };
 use narthex_client::cli::AuditListArgs;
 
@@ -25,6 +25,11 @@ const PAGE: u32 = 100;
 const CONTENTS: &str = "/details/contents";
 /// The interval at which new events are asked for.
 const FOLLOW_EVERY: Duration = Duration::from_secs(1);
+/// The columns of the table, and those for a narrow terminal.
+const WIDE: [&str; 7] = ["time", "kind", "actor", "resource", "server", "tool", "outcome"];
+const NARROW: [&str; 5] = ["time", "kind", "actor", "object", "outcome"];
+/// Number of letters of a time up to its second.
+const SECOND: usize = 19;
 
 pub(super) async fn run(args: &AuditListArgs, context: &Context) -> Result<ExitCode, Failure> {
     let client = DaemonClient::operator(&context.daemon)?;
@@ -66,9 +71,7 @@ pub(super) async fn run(args: &AuditListArgs, context: &Context) -> Result<ExitC
             whole(event)?;
         }
     } else {
-        let header = ["time", "kind", "actor", "resource", "server", "tool", "outcome"];
-        let rows: Vec<_> = events.iter().map(row).collect();
-        output::line(&table::render(&header, &rows, "There are no such events."))?;
+        output::line(&table_of(&events))?;
         if events.iter().any(|event| event.pointer(CONTENTS).is_some()) {
             output::notice(
                 "arguments or results of some of these calls are recorded; show them with \
@@ -82,6 +85,13 @@ pub(super) async fn run(args: &AuditListArgs, context: &Context) -> Result<ExitC
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The table of events. A terminal that is too narrow for all columns gets fewer.
+fn table_of(events: &[Value]) -> String {
+    let wide = Rows { header: &WIDE, rows: events.iter().map(row).collect() };
+    let narrow = Rows { header: &NARROW, rows: events.iter().map(narrow_row).collect() };
+    table::render_fitting(&wide, &narrow, "There are no such events.")
 }
 
 /// Prints the newest, and then each that comes.
@@ -161,6 +171,28 @@ fn whole(event: &Value) -> Result<(), Failure> {
     Ok(())
 }
 
+/// A row for a narrow terminal: the time up to its second, and the tool or the resource without
+/// its kind.
+fn narrow_row(event: &Value) -> Vec<String> {
+    let text = |pointer: &str| event.pointer(pointer).and_then(Value::as_str).map(harmless);
+    let or_none = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+    let time = text("/time").map(|time| {
+        let second = time.get(..SECOND).unwrap_or(&time);
+        second.replacen('T', " ", 1)
+    });
+    let object = match (text("/server"), text("/tool")) {
+        (Some(server), Some(tool)) => Some(format!("{server} {tool}")),
+        (server, _) => text("/resource/id").or(server),
+    };
+    vec![
+        or_none(time),
+        or_none(text("/kind")),
+        or_none(text("/actor/id")),
+        or_none(object),
+        or_none(text("/outcome")),
+    ]
+}
+
 fn row(event: &Value) -> Vec<String> {
     let text = |pointer: &str| {
         let found = event.pointer(pointer).and_then(Value::as_str).unwrap_or("-");
@@ -173,4 +205,29 @@ fn row(event: &Value) -> Vec<String> {
     };
     let (server, tool) = (text("/server"), text("/tool"));
     vec![text("/time"), text("/kind"), actor, resource, server, tool, text("/outcome")]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_narrow_row_has_what_a_person_looks_for() {
+        let call = json!({
+            "time": "2026-11-22T10:39:14.343Z", "kind": "session.mcp.tool_called",
+            "actor": { "kind": "run", "id": "run_1" }, "outcome": "ok", "server": "docs",
+            "tool": "find", "resource": { "kind": "tool", "id": "docs/find" },
+        });
+        let expected =
+            ["2026-11-22 10:39:14", "session.mcp.tool_called", "run_1", "docs find", "ok"];
+        assert_eq!(narrow_row(&call), expected);
+        let change = json!({
+            "time": "2026-11-22T10:39:14.343Z", "kind": "workspace.secret.set",
+            "actor": { "kind": "local_admin", "id": "admin" }, "outcome": "ok",
+            "resource": { "kind": "secret", "id": "DOCS_KEY" },
+        });
+        let expected = ["2026-11-22 10:39:14", "workspace.secret.set", "admin", "DOCS_KEY", "ok"];
+        assert_eq!(narrow_row(&change), expected);
+        assert_eq!(narrow_row(&json!({})), ["-"; 5]);
+    }
 }

@@ -2,10 +2,9 @@
 
 use std::path::Path;
 
-use narthex_client::{commands::service::Offer, environment::program};
+use narthex_client::commands::service::Offer;
 use narthex_client_files::{
-    clients::{Client, OwnEntry},
-    edit::EditError,
+    clients::Client,
     file,
     inventory::{Content, FoundFile},
     journal::Journal,
@@ -16,19 +15,14 @@ use narthex_client_files::{
 use narthex_model::{Alias, command::narthex, with_causes};
 
 use super::{
+    connection::Connection,
     daemon::{Checked, Daemon},
     find::Survey,
     projects, secrets,
     service::Service,
     settings::{self, Unproven},
 };
-use crate::{
-    Failure, cli::Context, commands::source, config::Settings, elsewhere::Elsewhere,
-    output::harmless,
-};
-
-/// The name of narthex's own entry.
-const NAME: &str = "narthex";
+use crate::{Failure, cli::Context, commands::source, config::Settings, output::harmless};
 
 /// The results of a set-up.
 pub(super) struct Applied<'s> {
@@ -227,27 +221,6 @@ async fn take_failed_back(
     settings::forget(&unproven, journal)
 }
 
-/// The facts of narthex's own entry.
-struct Connection {
-    program: String,
-    arguments: Vec<String>,
-}
-
-impl Connection {
-    fn of(settings: &Settings) -> Result<Self, Failure> {
-        let arguments = Elsewhere::of(settings).arguments()?;
-        Ok(Self { program: program().to_string_lossy().into_owned(), arguments })
-    }
-
-    /// The edit that puts the entry into a file of a client.
-    fn edit(&self, client: &Client, folder: &str) -> Result<Option<Edit>, EditError> {
-        let own = OwnEntry { name: NAME, program: &self.program, arguments: &self.arguments };
-        let value = client.own_entry(&own)?;
-        let parent = client.parents(folder).into_iter().next();
-        Ok(parent.map(|parent| Edit::Insert { parent, name: NAME.to_owned(), value }))
-    }
-}
-
 /// Takes the servers that work out of a file, and puts narthex's own entry into it.
 fn rewrite_file<'s>(
     found: &'s FoundFile,
@@ -340,7 +313,8 @@ fn write(
         for server in gone_entries(found) {
             edits.extend(removals(server)?);
         }
-        edits.extend(connection.edit(client, &folder).map_err(|error| error.to_string())?);
+        let own = connection.edit(client, &folder, &document, &edits);
+        edits.extend(own.map_err(|error| error.to_string())?);
     }
     let mut approved = None;
     if !edits.is_empty() {
@@ -371,7 +345,8 @@ fn create_file<'s>(
 ) {
     let mut create = || -> Result<(), String> {
         let document = parse(client.format, b"").map_err(|error| error.to_string())?;
-        let edit = connection.edit(client, "").map_err(|error| error.to_string())?;
+        let edit = connection.edit(client, "", &document, &[]);
+        let edit = edit.map_err(|error| error.to_string())?;
         let edits: Vec<_> = edit.into_iter().collect();
         let new = rewrite(&document, &edits).map_err(|error| error.to_string())?;
         let written = journal.write(&client.label(), path, None, &new);

@@ -65,6 +65,12 @@ impl Daemon {
         Ok(Self { client: DaemonClient::of_data(options)?, is_started: true })
     }
 
+    /// The daemon of the data directory, which must run.
+    pub(super) fn running(context: &Context) -> Result<Self, Failure> {
+        let client = DaemonClient::of_data(&context.settings.daemon)?;
+        Ok(Self { client, is_started: false })
+    }
+
     /// Has the daemon of the data directory read its files, if one runs. One that does not answer
     /// finds the change by itself.
     pub(super) async fn read_if_up(context: &Context) {
@@ -72,6 +78,14 @@ impl Daemon {
         let Ok(Some(client)) = client else { return };
         if let Err(failure) = client.api_post("/api/reload").await {
             tracing::debug!("the daemon did not read its files: {}", failure.message);
+        }
+    }
+
+    /// Refuses a running daemon that reads another settings file, before anything changes.
+    pub(super) async fn check_before(settings: &Path, context: &Context) -> Result<(), Failure> {
+        match DaemonClient::of_data_if_up(&context.settings.daemon)? {
+            Some(client) => Self { client, is_started: false }.check_follows(settings).await,
+            None => Ok(()),
         }
     }
 

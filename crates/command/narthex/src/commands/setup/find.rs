@@ -7,19 +7,19 @@ use std::{
 
 use narthex_client::environment::{home, variable};
 use narthex_client_files::{
-    clients::{Client, Machine, Scope, System, clients},
+    clients::{Client, Machine, Refresh, Scope, System, clients},
     inventory::{Content, FoundFile, look, look_by_folder},
     journal::{Journal, Step},
     plan::{
-        Existing, Outcome, Plan, Planned, field_of_secrets, is_gone_narthex, is_narthex,
-        is_written, secrets_as_texts,
+        Existing, Outcome, OwnDaemon, Plan, Planned, field_of_secrets, is_gone_narthex, is_written,
+        secrets_as_texts,
     },
     servers::{Found, NameableSecret},
 };
 use narthex_model::{Alias, ErrorKind, command::CommandLine};
 use serde_json::Value;
 
-use super::{again::again, projects::Projects};
+use super::{again::again, projects::Projects, reached};
 use crate::{
     Failure,
     commands::import::{
@@ -57,6 +57,8 @@ pub(super) struct Survey {
     pub(super) has_servers: bool,
     /// Ids of the clients that the user has named.
     only: Vec<String>,
+    /// The daemon that the clients are to reach.
+    daemon: OwnDaemon,
 }
 
 /// A file that a client does not have yet.
@@ -120,6 +122,7 @@ impl Survey {
             entries,
             has_servers,
             only: only.to_vec(),
+            daemon: reached::daemon(settings),
         })
     }
 
@@ -175,6 +178,24 @@ impl Survey {
         moving.map(|(_, one)| one)
     }
 
+    /// The line about clients to quit first, if there are some among those whose files change.
+    pub(super) fn to_quit(&self) -> Option<String> {
+        let changing = self
+            .files
+            .iter()
+            .filter(|file| self.needs_narthex(file) || self.moving().any(|one| is_from(one, file)));
+        let restarted = changing.filter(|file| file.client.refresh == Refresh::Restart);
+        let mut names: Vec<_> = restarted.map(|file| file.client.name.as_str()).collect();
+        names.dedup();
+        (!names.is_empty()).then(|| {
+            format!(
+                "A client that runs may write its file from memory, and the change is lost. Quit \
+                 first: {}",
+                names.join(", ")
+            )
+        })
+    }
+
     /// The files that do not have narthex yet.
     pub(super) fn to_connect(&self) -> impl Iterator<Item = &FoundFile> {
         self.files.iter().filter(|file| self.needs_narthex(file))
@@ -184,13 +205,21 @@ impl Survey {
     pub(super) fn needs_narthex(&self, file: &FoundFile) -> bool {
         match &file.content {
             Content::Servers(found) => {
-                !has_narthex(file.client, found)
+                !self.is_connected(file.client, found)
                     && !self.is_connected_by_user(file)
                     && (self.gets_narthex_alone(file)
                         || self.moving().any(|one| is_from(one, file)))
             }
             Content::OfFolder(_) | Content::Broken { .. } | Content::Unreadable(_) => false,
         }
+    }
+
+    /// True for a client's servers with an entry that reaches the daemon.
+    pub(super) fn is_connected(&self, client: &Client, found: &[Found]) -> bool {
+        let mut servers = found.iter().filter_map(Found::server);
+        servers.any(|server| {
+            self.daemon.is_reached_by(client, server) && !is_gone_narthex(client, server)
+        })
     }
 
     /// True for a file that gets narthex also if no server leaves it: one of the user, and one of
@@ -332,11 +361,6 @@ fn moved(journal: &Journal, entries: &BTreeMap<String, Value>) -> BTreeMap<Strin
 fn is_from(one: &Planned, file: &FoundFile) -> bool {
     let mut origins = one.origins.iter();
     origins.any(|one| one.path == file.path && one.client.label() == file.client.label())
-}
-
-pub(super) fn has_narthex(client: &Client, found: &[Found]) -> bool {
-    let mut servers = found.iter().filter_map(Found::server);
-    servers.any(|server| is_narthex(client, server) && !is_gone_narthex(client, server))
 }
 
 /// The reasons for which servers stay where they are, by their place in the plan.

@@ -17,7 +17,7 @@ pub(super) enum Service {
     /// The service was installed.
     Installed {
         file: PathBuf,
-        /// Sentences for the user.
+        /// Sentences for the user, which the plan has as well.
         notes: Vec<String>,
     },
     /// A daemon without a service ran before.
@@ -31,13 +31,20 @@ pub(super) async fn offer(context: &Context) -> Result<Offer, Failure> {
     Offer::of(&context.client(), context.settings.door()).await
 }
 
-/// The line of a table about the service that would be installed.
-pub(super) fn shown(offer: &Offer) -> Option<String> {
+/// The lines of a plan about the daemon: the service that would be installed, or a daemon in the
+/// background, and what it would lack. `is_running`: true if a daemon runs already.
+pub(super) fn shown(offer: &Offer, is_running: bool) -> Vec<String> {
     match offer {
         Offer::Possible(plan) => {
-            Some(format!("The daemon would become a service: {}", plan.file().display()))
+            let line = format!("The daemon would become a service: {}", plan.file().display());
+            std::iter::once(line).chain(plan.notes().iter().cloned()).collect()
         }
-        Offer::Present | Offer::Beside | Offer::Impossible(_) => None,
+        Offer::Impossible(reason) if !is_running => {
+            let line = format!("The daemon would run in the background, as no service: {reason}.");
+            let lacks = Lost::of_this_process().sentences("A daemon that a client starts");
+            std::iter::once(line).chain(lacks).collect()
+        }
+        Offer::Impossible(_) | Offer::Present | Offer::Beside => Vec::new(),
     }
 }
 
@@ -75,24 +82,18 @@ impl Service {
         let status = narthex("service status", &[]);
         match self {
             Self::Present => Vec::new(),
-            Self::Installed { notes, .. } => {
-                let text = format!("The daemon starts with your session: `{status}` shows it.");
-                std::iter::once(text).chain(notes.iter().cloned()).collect()
+            Self::Installed { .. } => {
+                vec![format!("The daemon starts with your session: `{status}` shows it.")]
             }
-            Self::None(reason) if is_started => {
-                let mut sentences = vec![
-                    format!("The daemon is no service: {reason}."),
-                    format!(
-                        "It runs in the background, and a client starts it again with `{}`. `{}` \
-                         stops it.",
-                        narthex("connect", &[]),
-                        narthex("daemon stop", &[])
-                    ),
-                ];
-                let lost = Lost::of_this_process();
-                sentences.extend(lost.sentences("A daemon that a client starts"));
-                sentences
-            }
+            Self::None(reason) if is_started => vec![
+                format!("The daemon is no service: {reason}."),
+                format!(
+                    "It runs in the background, and a client starts it again with `{}`. `{}` stops \
+                     it.",
+                    narthex("connect", &[]),
+                    narthex("daemon stop", &[])
+                ),
+            ],
             Self::None(reason) => {
                 vec![format!("The daemon ran before, and cannot become a service: {reason}.")]
             }
@@ -107,9 +108,27 @@ impl Service {
     pub(super) fn to_json(&self) -> Value {
         match self {
             Self::Present => json!({ "state": "present" }),
-            Self::Installed { file, .. } => json!({ "state": "installed", "file": file }),
+            Self::Installed { file, notes } => {
+                json!({ "state": "installed", "file": file, "notes": notes })
+            }
             Self::Beside => json!({ "state": "none", "reason": "a daemon runs already" }),
             Self::None(reason) => json!({ "state": "none", "reason": reason }),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plan_says_how_the_daemon_would_run() {
+        let none = Offer::Impossible("there is no service manager".to_owned());
+        assert_eq!(
+            shown(&none, false)[0],
+            "The daemon would run in the background, as no service: there is no service manager."
+        );
+        assert_eq!(shown(&none, true), [""; 0]);
+        assert_eq!(shown(&Offer::Beside, true), [""; 0]);
     }
 }

@@ -3,14 +3,12 @@
 use narthex_client::terminal::render;
 use narthex_client_files::{
     inventory::{Content, FoundFile},
-    plan::{Outcome, Planned, is_own},
+    plan::{Outcome, Planned, is_gone_narthex, is_own},
+    servers::Found,
 };
 use serde_json::{Value, json};
 
-use super::{
-    find::{Survey, has_narthex},
-    projects::Untrusted,
-};
+use super::{find::Survey, projects::Untrusted};
 use crate::{
     Failure,
     commands::import::{
@@ -98,12 +96,9 @@ impl Survey {
                 let servers = others(file.client, found).len() as u64;
                 let of_folder = if file.client.is_of_project() { " of this folder" } else { "" };
                 let servers = format!("{}{of_folder}", output::counted(servers, "server"));
-                match has_narthex(file.client, found) {
-                    true => format!("{servers}, connected already"),
-                    false if found.iter().any(|one| is_own(file.client, one)) => {
-                        format!("{servers}, connected to a narthex that is gone")
-                    }
-                    false => servers,
+                match self.own_words(file, found) {
+                    Some(words) => format!("{servers}, {words}"),
+                    None => servers,
                 }
             }
             Content::OfFolder(of) => {
@@ -115,6 +110,23 @@ impl Survey {
             Content::Broken { .. } | Content::Unreadable(_) => "stays as it is".to_owned(),
         };
         vec![file.client.name.clone(), content, file.path.display().to_string()]
+    }
+
+    /// The narthex that a client reaches now, in words; `None` without one.
+    fn own_words(&self, file: &FoundFile, found: &[Found]) -> Option<String> {
+        let client = file.client;
+        if self.is_connected(client, found) {
+            return Some("connected already".to_owned());
+        }
+        let own: Vec<_> = found.iter().filter(|one| is_own(client, one)).collect();
+        let mut servers = own.iter().copied().filter_map(Found::server);
+        if servers.any(|server| is_gone_narthex(client, server)) {
+            return Some("connected to a narthex that is gone".to_owned());
+        }
+        let names: Vec<_> = own.iter().map(|one| format!("`{}`", one.name())).collect();
+        // A line break in a name would end the cell.
+        let names = harmless(&names.join(", "));
+        (!own.is_empty()).then(|| format!("{names} does not lead to this narthex, and stays"))
     }
 
     fn row(&self, at: usize, one: &Planned) -> Vec<String> {
@@ -159,6 +171,9 @@ impl Survey {
         let servers: Vec<_> = servers.map(|(at, one)| server(one, self.staying.get(&at))).collect();
         let shown = |file: &FoundFile| {
             let mut shown = file_json(file.client, &file.path, &file.content);
+            if let Content::Servers(found) = &file.content {
+                shown["is_connected"] = self.is_connected(file.client, found).into();
+            }
             if let Some(untrusted) = self.projects.untrusted(file) {
                 shown["reason"] = json!(untrusted.reason);
                 shown["trust"] = json!(untrusted.command.to_string());

@@ -11,8 +11,8 @@ mod told;
 
 pub(in crate::commands) use preview::Preview;
 use running::Running;
+pub(in crate::commands) use told::{Asking, Undo, client_names};
 use told::{Fault, NeededSecret, UndoneFile};
-pub(in crate::commands) use told::{Undo, client_names};
 
 use std::{path::Path, process::ExitCode};
 
@@ -62,7 +62,7 @@ pub(super) async fn run(
         );
         return Err(Failure::new(ErrorKind::Denied, text).with_details(Some(preview.to_json())));
     }
-    let mut undo = Undo::made(place, context).await?;
+    let mut undo = Undo::made(place, Asking::Needed, context).await?;
     undo.check(&narthex("setup --undo", &[]), context)?;
     undo.running = Running::find(&data, context);
     output::told_lines(&undo.to_json(), &undo.sentences(true), context.format)
@@ -76,12 +76,13 @@ impl Undo {
     /// When the record cannot be used, or another set-up works.
     pub(in crate::commands) async fn made(
         place: &Path,
+        asking: Asking,
         context: &Context,
     ) -> Result<Self, Failure> {
         let data = DataDir::open(place)?;
         let _lock = place::lock(&data)?;
         let mut journal = place::journal(&data)?;
-        let mut undo = Self { backups: journal.backups(), ..Self::default() };
+        let mut undo = Self { asking, backups: journal.backups(), ..Self::default() };
         undo.ended_by = undo.steps(&mut journal, context).await.err();
         undo.keeps_copies = !journal.kept_copies().is_empty();
         if journal.steps().is_empty() {
@@ -141,6 +142,9 @@ impl Undo {
                 Step::Service { .. } => self.service(context).await?,
             }
             journal.forget(at).map_err(|error| failed(&error))?;
+        }
+        if self.daemon.is_none() {
+            Daemon::read_if_up(context).await;
         }
         self.reload().await;
         Ok(())
@@ -232,22 +236,43 @@ impl Undo {
         version: Option<u64>,
         context: &Context,
     ) -> Result<(), Failure> {
-        if self.daemon.is_none() {
-            self.daemon = Some(Daemon::ensure(context).await?);
-        }
-        let Some(daemon) = &self.daemon else { return Ok(()) };
         if let Some(file) = &context.settings.servers
             && let Some(server) = secrets::needed(settings::entries(file)?).remove(&name)
         {
             self.needed.push(NeededSecret { name, server });
             return Ok(());
         }
-        match secrets::clear(&name, version, daemon).await? {
-            Cleared::Done => self.cleared.push(name),
-            Cleared::Changed => self.kept.push(name),
-            Cleared::Absent => {}
+        match self.clear(&name, version, context).await {
+            Ok(Cleared::Done) => self.cleared.push(name),
+            Ok(Cleared::Changed) => self.kept.push(name),
+            Ok(Cleared::Absent) => {}
+            Err(failure) if self.asking == Asking::Needed => return Err(failure),
+            Err(failure) => {
+                self.unasked.push(name);
+                self.no_answer = Some(failure);
+            }
         }
         Ok(())
+    }
+
+    /// Has the daemon clear a secret. One that did not answer is not asked again.
+    async fn clear(
+        &mut self,
+        name: &str,
+        version: Option<u64>,
+        context: &Context,
+    ) -> Result<Cleared, Failure> {
+        if let Some(failure) = &self.no_answer {
+            return Err(failure.clone());
+        }
+        let daemon = match (self.daemon.take(), self.asking) {
+            (Some(daemon), _) => daemon,
+            (None, Asking::IfUp) => Daemon::running(context)?,
+            (None, Asking::Needed | Asking::Wanted) => Daemon::ensure(context).await?,
+        };
+        let cleared = secrets::clear(name, version, &daemon).await;
+        self.daemon = Some(daemon);
+        cleared
     }
 }
 

@@ -320,6 +320,25 @@ fn an_uninstallation_names_the_secrets_that_go_with_the_data() {
     assert!(!home.place.path("data").exists());
 }
 
+/// A settings file that cannot be used keeps no user from leaving, and a daemon that cannot start
+/// is not needed for secrets that go with the data.
+#[test]
+fn an_uninstallation_needs_no_daemon_that_can_start() {
+    let home = Home::new("https://tracker.example.com/mcp");
+    home.run(&["setup", "--yes", "--only", "codex"]).succeeded();
+    home.run(&["daemon", "stop"]).succeeded();
+    home.write("home/.config/narthex/narthex.toml", "nosuch = 1\n");
+    home.run(&["mcp", "list"]).failed(2, &["`nosuch` is not a setting"]);
+    let done = home.run(&["uninstall", "--yes", "--delete-data"]).succeeded();
+    let told = "the settings file is left out, since it cannot be used: ";
+    assert!(done.stderr.contains(told), "{done:?}");
+    assert!(!done.stdout.contains("Kept in the vault"), "{done:?}");
+    let unknown = "If the settings file names a database or a keychain, the data or the keys";
+    assert!(done.stdout.contains(unknown), "{done:?}");
+    assert_eq!(home.text(".codex/config.toml"), home.filled(CODEX));
+    assert!(!home.place.path("data").exists());
+}
+
 /// Settings that others have put into the file stay, though the data go: a daemon with other data
 /// may use them.
 #[test]

@@ -1,6 +1,7 @@
 //! Assertions that give access, and each reason why one gives none.
 
 use narthex_model::Secret;
+use narthex_testkit::authorization::Signer;
 use serde_json::{Value, json};
 
 use super::*;
@@ -9,7 +10,7 @@ use crate::{
     server::{
         door::DoorPath,
         sample::{CLIENT, confidential_client, door, public_client, user},
-        signer::{NOW, Signer, now, with},
+        signer::{NOW, now, published, signed, with},
     },
 };
 
@@ -34,12 +35,12 @@ fn check_as(
     claims: &Value,
     resource: Option<&Resource>,
 ) -> Result<CheckedAssertion, JwtFault> {
-    let signer = Signer::ed25519();
+    let signer = Signer::ed25519("k1");
     let issuer = TrustedIssuer { issuer: ISSUER.to_owned(), algorithms: Algorithms::default() };
-    let keys = signer.keys();
+    let keys = published(&signer);
     let by = AssertionIssuer { issuer: &issuer, keys: &keys };
     let (client, _) = confidential_client();
-    check_assertion(signer.sign(typ, claims), by, &client, &door(), resource, now())
+    check_assertion(signed(&signer, typ, claims), by, &client, &door(), resource, now())
 }
 
 fn check(claims: &Value) -> Result<CheckedAssertion, JwtFault> {

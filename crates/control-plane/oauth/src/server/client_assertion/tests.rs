@@ -1,6 +1,7 @@
 //! Proofs of clients with keys: good ones, and each way in which one can be bad.
 
 use narthex_model::Secret;
+use narthex_testkit::authorization::Signer;
 use serde_json::{Value, json};
 
 use super::*;
@@ -12,7 +13,7 @@ use crate::{
         client_keys::ClientKeys,
         params::Params,
         sample::{CLIENT, door, public_client},
-        signer::{NOW, Signer, now, with},
+        signer::{NOW, now, with},
     },
     urns::JWT_BEARER_ASSERTION,
 };
@@ -68,8 +69,8 @@ fn door_a8_the_client_side_of_narthex_proves_itself_here() {
 
 #[test]
 fn door_a8_a_wrong_assertion_proves_nothing() {
-    let signer = Signer::ed25519();
-    let client = client(&signer.jwk("k1"));
+    let signer = Signer::ed25519("k1");
+    let client = client(&signer.jwk());
     let header = json!({"alg": "EdDSA", "kid": "k1"});
     let check = |header: &Value, claims: &Value| {
         let credentials =
@@ -112,8 +113,8 @@ fn door_a8_a_wrong_assertion_proves_nothing() {
 
 #[test]
 fn door_a8_an_assertion_is_signed_by_the_client_that_it_names() {
-    let (signer, thief) = (Signer::ed25519(), Signer::ed25519());
-    let client = client(&signer.jwk("k1"));
+    let (signer, thief) = (Signer::ed25519("k1"), Signer::ed25519("k1"));
+    let client = client(&signer.jwk());
     let text = thief.sign_as(&json!({"alg": "EdDSA", "kid": "k1"}), &claims());
     let credentials = read(&form(&text)).unwrap();
     let found = credentials.check_assertion(&client, &keys_of(&client), &door(), now());
@@ -125,7 +126,7 @@ fn door_a8_an_assertion_is_signed_by_the_client_that_it_names() {
 
 #[test]
 fn door_a8_the_form_of_an_assertion_is_known_and_the_only_proof() {
-    let text = Signer::ed25519().sign_as(&json!({"alg": "EdDSA"}), &claims());
+    let text = Signer::ed25519("k1").sign_as(&json!({"alg": "EdDSA"}), &claims());
     let good = form(&text);
     assert!(read(&good).is_ok());
     for (form, code) in [

@@ -1,10 +1,11 @@
 //! Tokens of a foreign issuer: good ones, and each way in which one can be bad.
 
+use narthex_testkit::authorization::Signer;
 use serde_json::{Value, json};
 
 use super::super::{
     door::Door,
-    signer::{NOW, Signer, key_set, now, with},
+    signer::{NOW, key_set, now, published, signed, with},
 };
 use super::*;
 use crate::jwt::UnknownAlgorithm;
@@ -32,29 +33,29 @@ fn claims() -> Value {
 }
 
 fn check(signer: &Signer, typ: &str, claims: &Value) -> Result<ForeignAccess, JwtFault> {
-    issuer().check(signer.sign(typ, claims), &signer.keys(), &resource(), now())
+    issuer().check(signed(signer, typ, claims), &published(signer), &resource(), now())
 }
 
 #[test]
 fn door_r5_a_good_token_names_its_subject() {
-    for signer in [Signer::es256(), Signer::ed25519()] {
+    for signer in [Signer::new("k1"), Signer::ed25519("k1")] {
         for typ in ["at+jwt", "application/AT+JWT", "JWT"] {
             let access = check(&signer, typ, &claims()).unwrap();
             assert_eq!((&*access.subject, access.client_id.as_deref()), ("u1", Some("desk")));
             assert_eq!(access.scopes, Scopes::read("mcp").unwrap());
         }
     }
-    let signer = Signer::es256();
+    let signer = Signer::new("k1");
     let untyped = signer.sign_as(&json!({"alg": "ES256"}), &claims());
     let untyped = Jwt::parse(&untyped).unwrap();
-    assert!(issuer().check(untyped, &signer.keys(), &resource(), now()).is_ok());
+    assert!(issuer().check(untyped, &published(&signer), &resource(), now()).is_ok());
     let list = with(&with(&claims(), "scope", Value::Null), "scp", json!(["a", "b"]));
     assert_eq!(check(&signer, "JWT", &list).unwrap().scopes.to_string(), "a b");
 }
 
 #[test]
 fn door_r5_a_token_with_a_wrong_claim_is_refused() {
-    let signer = Signer::ed25519();
+    let signer = Signer::ed25519("k1");
     let table = [
         ("iss", json!("https://id.example/tenant/"), JwtFault::WrongIssuer),
         ("iss", Value::Null, JwtFault::WrongIssuer),
@@ -80,14 +81,14 @@ fn door_r5_a_token_with_a_wrong_claim_is_refused() {
 
 #[test]
 fn door_r5_times_have_a_leeway_of_a_minute() {
-    let signer = Signer::ed25519();
+    let signer = Signer::ed25519("k1");
     let claims = with(&with(&claims(), "exp", json!(NOW - 59)), "nbf", json!(NOW + 60));
     assert!(check(&signer, "at+jwt", &claims).is_ok());
 }
 
 #[test]
 fn door_r5_other_tokens_of_the_issuer_are_no_access_tokens() {
-    let signer = Signer::es256();
+    let signer = Signer::new("k1");
     for typ in ["oauth-id-jag+jwt", "dpop+jwt", "logout+jwt", ""] {
         assert_eq!(check(&signer, typ, &claims()), Err(JwtFault::WrongType), "{typ}");
     }
@@ -95,33 +96,33 @@ fn door_r5_other_tokens_of_the_issuer_are_no_access_tokens() {
 
 #[test]
 fn door_r5_a_signature_is_by_an_allowed_algorithm_and_a_published_key() {
-    let (signer, other) = (Signer::es256(), Signer::es256());
+    let (signer, other) = (Signer::new("k1"), Signer::new("k1"));
     let check = |text: &str, keys: &Keys| {
         issuer().check(Jwt::parse(text).unwrap(), keys, &resource(), now()).unwrap_err()
     };
     let text = |header: Value| signer.sign_as(&header, &claims());
     let good = text(json!({"alg": "ES256", "kid": "k1"}));
-    assert_eq!(check(&good, &other.keys()), JwtFault::BadSignature);
+    assert_eq!(check(&good, &published(&other)), JwtFault::BadSignature);
     let unknown = JwtFault::UnknownKey;
     assert_eq!(check(&good, &key_set(&[])), unknown);
-    assert_eq!(check(&good, &key_set(&[signer.jwk("k2")])), unknown);
-    assert_eq!(check(&text(json!({"alg": "RS256", "kid": "k1"})), &signer.keys()), unknown);
+    assert_eq!(check(&good, &key_set(&[renamed(&signer)])), unknown);
+    assert_eq!(check(&text(json!({"alg": "RS256", "kid": "k1"})), &published(&signer)), unknown);
     for alg in ["none", "HS256", "ES512", "es256", ""] {
-        let forbidden = check(&text(json!({"alg": alg, "kid": "k1"})), &signer.keys());
+        let forbidden = check(&text(json!({"alg": alg, "kid": "k1"})), &published(&signer));
         assert_eq!(forbidden, JwtFault::ForbiddenAlgorithm, "{alg}");
     }
-    let two = key_set(&[signer.jwk("k1"), other.jwk("k2")]);
+    let two = key_set(&[signer.jwk(), renamed(&other)]);
     assert_eq!(check(&text(json!({"alg": "ES256"})), &two), JwtFault::AmbiguousKey);
     let narrow = Algorithms::named(["EdDSA"]).unwrap();
     let narrow = TrustedIssuer { issuer: ISSUER.to_owned(), algorithms: narrow };
-    let found = narrow.check(Jwt::parse(&good).unwrap(), &signer.keys(), &resource(), now());
+    let found = narrow.check(Jwt::parse(&good).unwrap(), &published(&signer), &resource(), now());
     assert_eq!(found, Err(JwtFault::ForbiddenAlgorithm));
     assert_eq!(Algorithms::named(["HS256"]), Err(UnknownAlgorithm));
 }
 
 #[test]
 fn door_r5_a_changed_token_is_refused() {
-    let signer = Signer::ed25519();
+    let signer = Signer::ed25519("k1");
     let text = signer.sign_as(&json!({"alg": "EdDSA", "kid": "k1"}), &claims());
     let forged = signer.sign_as(&json!({"alg": "EdDSA"}), &with(&claims(), "sub", json!("u2")));
     let parts = |text: &str| text.split('.').map(str::to_owned).collect::<Vec<_>>();
@@ -130,7 +131,7 @@ fn door_r5_a_changed_token_is_refused() {
     let mixed = Jwt::parse(&mixed).unwrap();
     let printed = format!("{mixed:?}");
     assert!(!printed.contains(&good[2]) && !printed.contains("u1") && !printed.contains("u2"));
-    let found = issuer().check(mixed, &signer.keys(), &resource(), now());
+    let found = issuer().check(mixed, &published(&signer), &resource(), now());
     assert_eq!(found, Err(JwtFault::BadSignature));
     let critical = signer.sign_as(&json!({"alg": "EdDSA", "crit": ["b64"]}), &claims());
     assert_eq!(Jwt::parse(&text).unwrap().kid(), Some("k1"));
@@ -144,6 +145,11 @@ fn door_r5_a_changed_token_is_refused() {
     for bad in ["", "a.b", "a.b.c", &good[..2].join("."), &format!("{text}.a"), &critical, &long] {
         assert_eq!(Jwt::parse(bad).unwrap_err(), JwtFault::Malformed, "{bad}");
     }
+}
+
+/// The public key under another name.
+fn renamed(signer: &Signer) -> Value {
+    with(&signer.jwk(), "kid", json!("k2"))
 }
 
 /// A token that is longer by this number of bytes in its claims.

@@ -2,6 +2,7 @@
 
 use std::{
     collections::HashSet,
+    path::Path,
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -12,8 +13,9 @@ use narthex_model::{
     Target,
 };
 use narthex_registry::{
-    Declared, Holder, MountOptions, MountSet, Mountable, Registry, RegistryOptions, ServerResult,
-    config::Entry,
+    Declared, Holder, MountIdentity, MountOptions, MountSet, Mountable, Registry, RegistryOptions,
+    ServerResult,
+    config::{Entry, Env, LoadContext, parse},
 };
 use narthex_supervisor::BaseEnvironment;
 use narthex_testkit::clock::SteppedClock;
@@ -102,10 +104,10 @@ fn start(source: &Arc<FakeSource>, definitions: Vec<ServerDefinition>) -> Regist
     registry
 }
 
-/// E27, D17: a server that asks for a sign-in waits for it, with the address, and is no failure.
+/// E28, E30, D17: a server that asks for a sign-in waits, with the address, and is no failure.
 /// After the sign-in it is ready without a restart.
 #[tokio::test]
-async fn e27_a_server_waits_for_a_sign_in_and_is_ready_after_it() {
+async fn e28_e30_a_server_waits_for_a_sign_in_and_is_ready_after_it() {
     for auth in [None, Some(ServerAuth::Unstated)] {
         let guarded = Guarded::new().await;
         let source = Arc::new(FakeSource::default());
@@ -136,12 +138,38 @@ async fn e27_a_server_waits_for_a_sign_in_and_is_ready_after_it() {
     }
 }
 
+/// E28: addresses live for minutes, so a server that callers want gets another one after a while,
+/// and is asked no more often.
+#[tokio::test]
+async fn e28_an_old_address_is_renewed_for_callers_alone() {
+    let guarded = Guarded::new().await;
+    let source = Arc::new(FakeSource::default());
+    let registry = start(&source, vec![sign_in(&guarded.peer.url)]);
+    let row = until_state(&registry, "x", ServerState::Authenticating).await;
+    let asked = || source.shared("x").refused_requests();
+    // No request is in transit: the clock may jump.
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(301)).await;
+    tokio::time::resume();
+    assert_eq!(asked(), 1, "nobody wants the server");
+    let seq = registry.snapshot().seq;
+    registry.wake(&row);
+    until(&registry, |snapshot| snapshot.seq > seq && asked() == 2).await;
+    assert_eq!(registry.get("x").unwrap().state, ServerState::Authenticating);
+    for _ in 0..100 {
+        registry.wake(&row);
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(asked(), 2, "the new address is not old");
+    in_time(registry.close()).await;
+}
+
 const MESSAGE: &str = "auth_unavailable: a person must sign in";
 
 /// C25: a grant that ends while the server works makes it wait again, and its lists stay. A further
 /// scope that one operation needs concerns that operation alone.
 #[tokio::test]
-async fn c25_a_grant_that_ends_makes_the_server_wait_again() {
+async fn oauth_c25_a_grant_that_ends_makes_the_server_wait_again() {
     let guarded = Guarded::new().await;
     guarded.take("t-1");
     let source = Arc::new(FakeSource::default());
@@ -213,7 +241,7 @@ async fn e57_a_disabled_server_keeps_its_grant() {
 /// C25: without a token for a passing reason the server is tried again by itself; a sign-in that
 /// cannot work is an error until a person acts.
 #[tokio::test]
-async fn c25_faults_of_a_credential_are_passing_or_final() {
+async fn oauth_c25_faults_of_a_credential_are_passing_or_final() {
     let guarded = Guarded::new().await;
     guarded.take("t-1");
     let source = Arc::new(FakeSource::default());
@@ -334,6 +362,51 @@ async fn x_m14_a_mount_follows_the_grant_of_its_own_human() {
     in_time(registry.close()).await;
 }
 
+/// A server whose tokens need no person.
+fn machine(url: &str) -> ServerDefinition {
+    let auth = json!({"mode": "clientCredentials", "tokenUrl": "https://id.example.com/token",
+        "clientId": "c", "clientSecret": "s-123456"});
+    let text = json!({"servers": {"x": {"transport": "http", "url": url, "auth": auth}}});
+    let context = LoadContext {
+        file: Path::new("/repo/mcp.json"),
+        workspace_root: Path::new("/repo"),
+        env: Env::Values(&no_variable),
+    };
+    let mut config = parse(text.to_string().as_bytes(), &context).unwrap();
+    match config.entries.remove(0) {
+        Entry::Server(definition) => definition,
+        Entry::Fault(fault) => panic!("{}", fault.error),
+    }
+}
+
+fn no_variable(_name: &str) -> Option<String> {
+    None
+}
+
+/// O92, C30: a server of the catalog gets tokens without a person, whoever drives the run. An entry
+/// of the run's own with the same name gets none of them.
+#[tokio::test]
+async fn o92_tokens_of_a_client_are_for_servers_of_the_catalog() {
+    let guarded = Guarded::new().await;
+    guarded.take("m-1");
+    let source = Arc::new(FakeSource::default());
+    source.shared("x").set(Some("m-1"));
+    let registry = start(&source, Vec::new());
+    let holder = Some(holder("alice"));
+    let options = MountOptions { timeout: DEADLINE, holder, is_strict: true };
+    let own = Mountable::new(Arc::new(machine(&guarded.peer.url)));
+    let identity = MountIdentity { server: Some("w/x".into()), ..MountIdentity::default() };
+    let of_catalog = Mountable { identity: Arc::new(identity), ..own.clone() };
+    let set = in_time(registry.mount(vec![of_catalog], &options)).await.unwrap();
+    assert_eq!(set.get("x").unwrap().found().state, ServerState::Ready);
+    assert_eq!(source.holders(), [""]);
+    let error = in_time(registry.mount(vec![own], &options)).await.unwrap_err();
+    assert_eq!(error.faults[0].error.kind, CallErrorKind::AuthUnavailable);
+    assert_eq!(guarded.sent(), HashSet::from(["Bearer m-1".to_owned()]));
+    in_time(set.unmount()).await;
+    in_time(registry.close()).await;
+}
+
 /// E112: a server of a set whose entry names no authentication starts no sign-in.
 #[tokio::test]
 async fn e112_a_set_starts_no_sign_in_that_its_entry_does_not_name() {
@@ -374,7 +447,7 @@ async fn e35_a_test_beside_the_row_uses_its_grant() {
 
 /// A link of a session shows the row that its credential has ended.
 #[tokio::test]
-async fn c25_a_further_link_without_a_credential_is_told_to_the_row() {
+async fn oauth_c25_a_further_link_without_a_credential_is_told_to_the_row() {
     let guarded = Guarded::new().await;
     guarded.take("t-1");
     let source = Arc::new(FakeSource::default());

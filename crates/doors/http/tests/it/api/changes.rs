@@ -231,7 +231,8 @@ async fn e47_reconnect_opens_a_new_connection_and_reauthorize_keeps_it() {
 #[tokio::test]
 async fn e148_every_verb_answers_not_found_for_an_unknown_server() {
     let api = Api::one().await;
-    for verb in ["disable", "enable", "reconnect", "reauthorize", "test"] {
+    let all = ["disable", "enable", "reconnect", "reauthorize", "authorize", "sign-out", "test"];
+    for verb in all {
         let answer = api.post(&format!("/api/servers/two/{verb}")).await;
         let text = answer.problem(StatusCode::NOT_FOUND, "not_found");
         assert!(text.contains("two"), "{verb}: {text}");

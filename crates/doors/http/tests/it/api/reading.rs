@@ -382,7 +382,7 @@ async fn a_daemon_without_a_control_plane_only_shows_servers() {
         request.header("authorization", &format!("Bearer {}", crate::world::ADMIN)).send()
     };
     assert_eq!(ask("GET", "/api/servers/fixture").await.succeeded()["provenance"], "programmatic");
-    let all = ["disable", "enable", "reconnect", "reauthorize", "test"];
+    let all = ["disable", "enable", "reconnect", "reauthorize", "authorize", "sign-out", "test"];
     let verbs = all.map(|verb| ("POST", format!("/api/servers/fixture/{verb}")));
     let others = [
         ("GET", "/api/servers/fixture/logs"),

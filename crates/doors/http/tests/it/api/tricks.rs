@@ -139,7 +139,16 @@ async fn s12_odd_bodies_cause_no_server_error_on_any_route() {
 }
 
 fn takes_no_body(route: &Route) -> bool {
-    let verbs = ["disable", "enable", "reconnect", "reauthorize", "reload", "sign-in-links"];
+    let verbs = [
+        "authorize",
+        "disable",
+        "enable",
+        "reauthorize",
+        "reconnect",
+        "reload",
+        "sign-in-links",
+        "sign-out",
+    ];
     verbs.iter().any(|verb| route.template.ends_with(verb))
 }
 

@@ -23,9 +23,22 @@ use crate::{
     output::{self, counted, harmless},
 };
 
+/// The use that an undo makes of the daemon, which alone can clear secrets.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(in crate::commands) enum Asking {
+    /// A daemon is started if none runs. Without its answer the undo ends.
+    #[default]
+    Needed,
+    /// A daemon is started if none runs. Without its answer the secrets stay, and are named.
+    Wanted,
+    /// Only a daemon that runs is asked: the vault goes with the data.
+    IfUp,
+}
+
 /// The results of an undo.
 #[derive(Default)]
 pub(in crate::commands) struct Undo {
+    pub(super) asking: Asking,
     pub(super) files: Vec<UndoneFile>,
     /// Secrets that are cleared.
     pub(super) cleared: Vec<String>,
@@ -33,6 +46,10 @@ pub(in crate::commands) struct Undo {
     pub(super) kept: Vec<String>,
     /// Secrets that a server of the settings still names, which stay.
     pub(super) needed: Vec<NeededSecret>,
+    /// Secrets that stay, since no daemon could be asked to clear them.
+    pub(super) unasked: Vec<String>,
+    /// The failure for which no daemon could be asked.
+    pub(super) no_answer: Option<Failure>,
     /// Files that cannot be brought back yet.
     pub(super) faults: Vec<Fault>,
     /// The failure that ended the undo before its last step.
@@ -101,6 +118,8 @@ impl Undo {
         if !has_vault {
             return Vec::new();
         }
+        // Their values are in the files of clients again, or else the caller has named them.
+        self.unasked.clear();
         let (kept, needed) = (std::mem::take(&mut self.kept), std::mem::take(&mut self.needed));
         kept.into_iter().chain(needed.into_iter().map(|one| one.name)).collect()
     }
@@ -155,6 +174,7 @@ impl Undo {
                  `{clear}` clears it."
             )
         }));
+        lines.extend(self.unasked_line());
         if let Some(file) = &self.service {
             lines.push(format!("Removed the service {}.", file.display()));
         }
@@ -163,9 +183,22 @@ impl Undo {
         lines.iter().map(|line| harmless(line)).collect()
     }
 
+    /// The line about secrets that no daemon could be asked to clear.
+    fn unasked_line(&self) -> Option<String> {
+        let failure = self.no_answer.as_ref().filter(|_| !self.unasked.is_empty())?;
+        let clear = narthex("secrets clear NAME", &[]);
+        Some(format!(
+            "Kept in the vault, since the daemon cannot be asked: {}. `{clear}` clears one of them \
+             once a daemon runs. The reason: {}",
+            self.unasked.join(", "),
+            failure.message
+        ))
+    }
+
     /// The names of the secrets that stay.
     fn kept_secrets(&self) -> impl Iterator<Item = &String> {
-        self.kept.iter().chain(self.needed.iter().map(|one| &one.name))
+        let kept = self.kept.iter().chain(self.needed.iter().map(|one| &one.name));
+        kept.chain(&self.unasked)
     }
 
     pub(in crate::commands) fn to_json(&self) -> Value {
@@ -463,6 +496,22 @@ mod tests {
         }
         let gone = "Codex CLI: /nowhere/config.toml was removed since the set-up, and stays away";
         assert_eq!(file(FileUndone::Gone, &[]), gone);
+    }
+
+    /// Secrets that no daemon could be asked about are named with the reason, and not once the
+    /// vault is deleted.
+    #[test]
+    fn secrets_without_a_daemon_are_named() {
+        let no_answer = Some(Failure::new(ErrorKind::Unavailable, "it does not start"));
+        let unasked = vec!["A".to_owned(), "B".to_owned()];
+        let mut undo = Undo { unasked, no_answer, ..Undo::default() };
+        let line = "Kept in the vault, since the daemon cannot be asked: A, B. `narthex secrets \
+                    clear NAME` clears one of them once a daemon runs. The reason: it does not \
+                    start";
+        assert_eq!(undo.sentences(true), [line]);
+        assert_eq!(undo.to_json()["kept_secrets"], json!(["A", "B"]));
+        assert_eq!(undo.leave_out_deleted(&[], true), [""; 0]);
+        assert_eq!(undo.sentences(true), [""; 0]);
     }
 
     #[test]

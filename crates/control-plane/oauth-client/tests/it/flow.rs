@@ -1,0 +1,226 @@
+//! The flow of a person's sign-in, from the first refusal to the end.
+
+use narthex_model::{AuthorizationCodeAuth, OAuthRegistration, OAuthTokens, Secret, ServerAuth};
+use narthex_oauth_client::{BeginAs, Revoked, SignInError};
+use narthex_testkit::authorization::{AuthMethod, ClientSettings, Endpoint, Settings};
+use narthex_upstream::AtHand;
+use serde_json::json;
+use url::Url;
+
+use crate::world::{REDIRECT, World, key, parameter, person, preregistered};
+
+#[tokio::test]
+async fn e25_a_refused_call_leads_to_a_sign_in_without_any_settings() {
+    let world = World::new();
+    let server = world.server(ServerAuth::Unstated);
+    let mut changes = server.sign_ins.changes();
+    let address = server.address("whoami").await;
+    // The open attempt is the same for each call (E107).
+    assert_eq!(server.address("echo").await, address);
+    assert_eq!(world.recorder.opened.lock().unwrap().as_slice(), [format!("linear {address}")]);
+    assert_eq!(parameter(&address, "redirect_uri").as_deref(), Some(REDIRECT));
+    assert_eq!(parameter(&address, "resource").as_deref(), Some(world.fixture.url.as_str()));
+    let pending = server.sign_ins.status(&key()).unwrap().pending.unwrap();
+    assert_eq!(pending.as_str(), address);
+    let finished = server.browse(&address).await.unwrap();
+    assert_eq!((finished.alias.as_str(), &finished.key), ("linear", &key()));
+    assert!(finished.facts.can_renew);
+    assert_eq!(changes.try_recv().unwrap(), key());
+    server.works().await;
+    let status = server.sign_ins.status(&key()).unwrap();
+    assert_eq!((status.pending, status.facts), (None, finished.facts));
+    let counts = world.fixture.counts();
+    assert_eq!((counts.registrations, counts.exchanged_codes, counts.calls), (1, 1, 1));
+    // E27: one call for the client, one for the tokens.
+    assert_eq!(world.recorder.clients.lock().unwrap().len(), 1);
+    assert_eq!(world.recorder.tokens.lock().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn c1_a_server_that_asks_for_no_token_is_asked_for_nothing() {
+    let world = World::new();
+    let server = world.server(ServerAuth::Unstated);
+    assert!(matches!(server.credential.at_hand(), AtHand::Ask));
+    assert!(server.credential.obtain().await.unwrap().is_none());
+    assert!(matches!(server.credential.at_hand(), AtHand::Ready(None)));
+    assert!(world.fixture.asked().is_empty());
+}
+
+#[tokio::test]
+async fn c11_each_way_to_a_client_id_leads_to_tokens() {
+    let clients = vec![ClientSettings {
+        redirect_uris: vec![REDIRECT.to_owned()],
+        ..ClientSettings::confidential("known", "s3cret", AuthMethod::Basic)
+    }];
+    let id = "https://narthex.example/client.json";
+    let common = "http://127.0.0.1:4711/oauth/callback";
+    let settings = Settings {
+        clients,
+        takes_client_documents: true,
+        client_documents: vec![json!({"client_id": id, "redirect_uris": [common]})],
+        ..Settings::default()
+    };
+    let pinned = |registration| {
+        person(AuthorizationCodeAuth {
+            registration: Some(registration),
+            ..AuthorizationCodeAuth::default()
+        })
+    };
+    for (auth, client, registrations) in [
+        (preregistered("known", Some("s3cret")), "known", 0),
+        (ServerAuth::Unstated, id, 0),
+        (pinned(OAuthRegistration::Cimd), id, 0),
+        (pinned(OAuthRegistration::Dcr), "client-1", 1),
+    ] {
+        let world = World::with(settings.clone());
+        let mut options = world.options("one");
+        options.client_metadata_url = Url::parse(id).ok();
+        let sign_ins = narthex_oauth_client::SignIns::new(options);
+        let server = world.server_of(&sign_ins, auth);
+        let address = server.address("whoami").await;
+        assert_eq!(parameter(&address, "client_id").as_deref(), Some(client));
+        server.browse(&address).await.unwrap();
+        server.works().await;
+        assert_eq!(world.fixture.counts().registrations, registrations, "{client}");
+    }
+}
+
+#[tokio::test]
+async fn c12_the_metadata_document_has_the_common_redirect_uri() {
+    let world = World::new();
+    let mut options = world.options("one");
+    assert!(world.process("two").client_document().is_none());
+    options.client_metadata_url = Url::parse("https://n.example/oauth/client.json").ok();
+    options.redirect_base.public = Url::parse("https://n.example").ok();
+    let document = narthex_oauth_client::SignIns::new(options).client_document().unwrap();
+    let document = document.to_json();
+    assert_eq!(document["client_id"], "https://n.example/oauth/client.json");
+    assert_eq!(document["redirect_uris"][0], "https://n.example/oauth/callback");
+}
+
+#[tokio::test]
+async fn c16_an_answer_counts_once_and_for_its_browser() {
+    let world = World::new();
+    let server = world.server(ServerAuth::Unstated);
+    let mut target = server.target();
+    target.session = Some("hash".to_owned());
+    let begun = server.sign_ins.begin(&target, BeginAs::Reuse).await.unwrap();
+    assert_eq!(begun.expires_at, world.fixture.now_s() + 600);
+    assert_eq!(begun.redirect_uri.as_str(), REDIRECT);
+    let back = world.fixture.browse(begun.url.as_str()).unwrap();
+    let (_, query) = back.split_once('?').unwrap();
+    let error = server.sign_ins.finish(query, Some("other")).await.unwrap_err();
+    assert!(matches!(error, SignInError::Authorization(_)), "{error}");
+    // It was taken: the right browser comes too late.
+    let error = server.sign_ins.finish(query, Some("hash")).await.unwrap_err();
+    assert!(matches!(error, SignInError::NoAttempt { .. }), "{error}");
+    assert_eq!(world.fixture.counts().exchanged_codes, 0);
+    let begun = server.sign_ins.begin(&target, BeginAs::Reuse).await.unwrap();
+    let back = world.fixture.browse(begun.url.as_str()).unwrap();
+    let (_, query) = back.split_once('?').unwrap();
+    server.sign_ins.finish(query, Some("hash")).await.unwrap();
+    server.works().await;
+}
+
+#[tokio::test]
+async fn e104_an_attempt_ends_after_ten_minutes_and_another_is_opened_on_demand() {
+    let world = World::new();
+    let server = world.server(ServerAuth::Unstated);
+    let first = server.address("whoami").await;
+    world.advance(601);
+    let error = server.browse(&first).await.unwrap_err();
+    assert!(error.to_string().contains("narthex mcp authorize linear"), "{error}");
+    let second = server.address("whoami").await;
+    assert_ne!(parameter(&first, "state"), parameter(&second, "state"));
+    assert_eq!(world.fixture.counts().registrations, 1);
+    server.browse(&second).await.unwrap();
+    server.works().await;
+}
+
+#[tokio::test]
+async fn e107_a_new_attempt_replaces_the_open_one() {
+    let world = World::new();
+    let server = world.server(ServerAuth::Unstated);
+    let first = server.address("whoami").await;
+    let begun = server.sign_ins.begin(&server.target(), BeginAs::Reuse).await.unwrap();
+    assert_eq!(begun.url.as_str(), first);
+    let again = server.sign_ins.begin(&server.target(), BeginAs::Anew).await.unwrap();
+    assert_ne!(again.url, begun.url);
+    let error = server.browse(&first).await.unwrap_err();
+    assert!(matches!(error, SignInError::NoAttempt { .. }), "{error}");
+    server.browse(again.url.as_str()).await.unwrap();
+}
+
+#[tokio::test]
+async fn e103_reauthorize_drops_tokens_and_the_registered_client() {
+    let world = World::new();
+    let server = world.server(ServerAuth::Unstated);
+    server.sign_in().await;
+    let begun = server.sign_ins.begin(&server.target(), BeginAs::Anew).await.unwrap();
+    assert!(world.store.grant(key()).await.unwrap().is_none());
+    assert_eq!(parameter(begun.url.as_str(), "client_id").as_deref(), Some("client-2"));
+    assert_eq!(server.address("whoami").await, begun.url.as_str());
+    server.browse(begun.url.as_str()).await.unwrap();
+    server.works().await;
+}
+
+#[tokio::test]
+async fn c29_a_sign_out_revokes_and_drops_the_tokens() {
+    let world = World::new();
+    let server = world.server(ServerAuth::Unstated);
+    let nothing = server.sign_ins.sign_out(&key()).await.unwrap();
+    assert_eq!((nothing.had_grant, nothing.revoked), (false, Revoked::Nothing));
+    server.sign_in().await;
+    server.works().await;
+    let mut changes = server.sign_ins.changes();
+    let done = server.sign_ins.sign_out(&key()).await.unwrap();
+    assert_eq!((done.had_grant, done.revoked), (true, Revoked::Yes));
+    assert_eq!(changes.try_recv().unwrap(), key());
+    assert!(world.store.grant(key()).await.unwrap().is_none());
+    assert!(world.fixture.counts().revocations > 0);
+    assert!(matches!(server.credential.at_hand(), AtHand::Ready(None)));
+    server.sign_in().await;
+    server.works().await;
+}
+
+#[tokio::test]
+async fn e26_and_e102_tokens_of_the_configuration_serve_until_newer_ones_exist() {
+    let clients = vec![ClientSettings::public("known", &[REDIRECT])];
+    let world = World::with(Settings { clients, ..Settings::default() });
+    let given = world.fixture.give(0, "known", &["mcp"]);
+    let text = |name: &str| Secret::new(given[name].as_str().unwrap());
+    let auth = |expires_at| match preregistered("known", None) {
+        ServerAuth::OAuth(oauth) => match *oauth {
+            narthex_model::OAuth::AuthorizationCode(auth) => person(AuthorizationCodeAuth {
+                tokens: Some(OAuthTokens {
+                    access_token: text("access_token"),
+                    refresh_token: Some(text("refresh_token")),
+                    expires_at: Some(expires_at),
+                }),
+                ..auth
+            }),
+            other => panic!("{other:?}"),
+        },
+        other => panic!("{other:?}"),
+    };
+    let auth = auth(world.fixture.now_s() + 3600);
+    let server = world.server(auth.clone());
+    server.works().await;
+    assert!(world.fixture.asked_of(Endpoint::Authorize).is_empty());
+    world.advance(3601);
+    server.works().await;
+    assert_eq!(world.fixture.counts().refreshes, 1);
+    // A restart reads the renewed tokens, and not the old ones.
+    world.server_of(&world.process("two"), auth).works().await;
+    assert_eq!(world.fixture.counts().refreshes, 1);
+}
+
+#[tokio::test]
+async fn grants_are_not_used_for_another_server_of_the_same_name() {
+    let world = World::new();
+    let server = world.server(ServerAuth::Unstated);
+    server.sign_in().await;
+    let elsewhere = format!("{}/other", world.fixture.url);
+    let other = crate::world::credential(&server.sign_ins, &elsewhere, &ServerAuth::Unstated);
+    assert!(other.obtain().await.unwrap().is_none());
+}

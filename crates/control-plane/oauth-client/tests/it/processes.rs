@@ -1,0 +1,152 @@
+//! Several processes over one store (C16, C23).
+
+use narthex_model::ServerAuth;
+use narthex_oauth_client::store::{LeaseOutcome, TokenStore};
+use narthex_testkit::authorization::{Endpoint, Moment};
+use narthex_upstream::CredentialFault;
+use tokio::task::JoinSet;
+
+use crate::world::{Server, World, key};
+
+fn two(world: &World) -> [Server; 2] {
+    ["one", "two"].map(|owner| world.server_of(&world.process(owner), ServerAuth::Unstated))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn c23_two_processes_renew_once_and_both_go_on() {
+    for round in 0..5 {
+        let world = World::new();
+        let servers = two(&world);
+        servers[0].sign_in().await;
+        for server in &servers {
+            server.works().await;
+        }
+        world.advance(3601);
+        let mut calls = JoinSet::new();
+        for server in servers.iter().cycle().take(60) {
+            let server = server.clone();
+            calls.spawn(async move { server.works().await });
+        }
+        while let Some(done) = calls.join_next().await {
+            done.unwrap();
+        }
+        let counts = world.fixture.counts();
+        assert_eq!((counts.refreshes, counts.refused_refreshes), (1, 0), "round {round}");
+        assert_eq!(counts.families_revoked, 0, "round {round}");
+    }
+}
+
+#[tokio::test]
+async fn c16_any_process_can_finish_and_the_other_learns_of_it() {
+    let world = World::new();
+    let [one, two] = two(&world);
+    let address = one.address("whoami").await;
+    two.browse(&address).await.unwrap();
+    two.works().await;
+    // The other one looks at the store when it is asked again.
+    world.advance(1);
+    one.works().await;
+    assert_eq!(world.fixture.counts().exchanged_codes, 1);
+}
+
+#[tokio::test]
+async fn c23_a_process_waits_for_the_one_that_has_the_lease() {
+    let world = World::new();
+    let [one, two] = two(&world);
+    one.sign_in().await;
+    two.works().await;
+    world.advance(3601);
+    let gate = world.fixture.hold(Endpoint::Token, Moment::Before);
+    let waiting = two.clone();
+    let (mut first, mut second) = (JoinSet::new(), JoinSet::new());
+    first.spawn(async move { one.works().await });
+    gate.until(1).await;
+    second.spawn(async move { waiting.works().await });
+    tokio::select! {
+        biased;
+        _ = second.join_next() => panic!("the lease is another's"),
+        () = turns() => {}
+    }
+    gate.open();
+    first.join_next().await.unwrap().unwrap();
+    second.join_next().await.unwrap().unwrap();
+    assert_eq!(world.fixture.counts().refreshes, 1);
+}
+
+/// Gives other tasks many turns.
+async fn turns() {
+    for _ in 0..1000 {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn c23_a_lease_that_is_never_ended_holds_nobody_for_long() {
+    let world = World::new();
+    let [one, two] = two(&world);
+    one.sign_in().await;
+    world.advance(3601);
+    let lease = world.store.lease(key(), "ended".to_owned(), 200).await.unwrap();
+    assert!(matches!(lease, LeaseOutcome::Taken(_)));
+    two.works().await;
+    assert_eq!(world.fixture.counts().refreshes, 1);
+}
+
+#[tokio::test]
+async fn c29_a_sign_out_elsewhere_is_noticed() {
+    let world = World::new();
+    let [one, two] = two(&world);
+    one.sign_in().await;
+    two.works().await;
+    one.sign_ins.sign_out(&key()).await.unwrap();
+    let fault = two.call("whoami").await.unwrap_err();
+    assert!(matches!(fault, CredentialFault::NeedsConsent { address: Some(_), .. }), "{fault:?}");
+}
+
+/// A seeded order of events: whatever happens, no refresh token is used twice, and after a sign-in
+/// calls succeed.
+#[tokio::test]
+async fn c23_any_order_of_events_uses_no_refresh_token_twice() {
+    for seed in 0..narthex_testkit::rounds(20) {
+        let world = World::new();
+        let servers = two(&world);
+        let mut random = u64::try_from(seed).unwrap() * 2 + 1;
+        for _ in 0..20 {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695);
+            let server = &servers[usize::from((random >> 40) & 1 == 1)];
+            match (random >> 33) % 6 {
+                0 => world.advance(1800),
+                1 => world.advance(3601),
+                2 => world.fixture.end_access_tokens(),
+                3 => drop(server.sign_ins.sign_out(&key()).await.unwrap()),
+                _ => {
+                    world.advance(1);
+                    match server.call("whoami").await {
+                        Ok(_) => {}
+                        Err(CredentialFault::NeedsConsent { address: Some(address), .. }) => {
+                            server.browse(&address).await.unwrap();
+                            server.works().await;
+                        }
+                        Err(fault) => panic!("seed {seed}: {fault:?}"),
+                    }
+                }
+            }
+        }
+        let counts = world.fixture.counts();
+        assert_eq!(counts.families_revoked, 0, "seed {seed}: {counts:?}");
+    }
+}
+
+/// The store of the tests is the one that embedders get.
+#[tokio::test]
+async fn the_rows_of_a_grant_say_what_it_is() {
+    let world = World::new();
+    let server = world.server(ServerAuth::Unstated);
+    let finished = server.sign_in().await;
+    let store: &dyn TokenStore = &*world.store;
+    let rows = store.grants("w".to_owned(), None).await.unwrap();
+    assert_eq!(rows, [(key(), finished.facts.clone())]);
+    assert_eq!(finished.facts.issuer, world.fixture.issuer(0));
+    assert_eq!(finished.facts.scopes, "mcp");
+    assert_eq!(finished.facts.expires_at, Some(world.fixture.now_s() + 3600));
+}
