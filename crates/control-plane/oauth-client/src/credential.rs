@@ -133,7 +133,8 @@ async fn after(holding: &Arc<Holding>, refusal: RefusedRequest) -> Value {
     if kind == Kind::Faulty {
         return Err(settings_fault(holding));
     }
-    if holding.with_state(|state| state.read_at.is_none()) {
+    // Another process may have stored a grant since.
+    if holding.with_state(|state| state.read_at < Some(holding.now())) {
         job::run(holding, Job::Load).await?;
     }
     if let Some(newer) = newer(holding, &refusal) {
@@ -206,13 +207,6 @@ async fn unauthorized(
 
 /// A refusal for want of scopes (C22).
 async fn more_scopes(holding: &Arc<Holding>, refusal: &RefusedRequest, bearer: &Bearer) -> Value {
-    // Another process may have finished a consent.
-    if holding.with_state(|state| state.read_at < Some(holding.now())) {
-        job::run(holding, Job::Load).await?;
-        if let Some(newer) = newer(holding, refusal) {
-            return Ok(Some(newer));
-        }
-    }
     let state = holding.state();
     let challenged = bearer.scope.clone().unwrap_or_default();
     let ask = |scopes| Ask { bearer: Some(bearer.clone()), scopes };

@@ -243,26 +243,19 @@ impl Holding {
         !self.has_keep_alive.swap(true, Ordering::Relaxed)
     }
 
-    /// Takes over a row of the store as the grant. Tells subscribers if the server had no usable
-    /// grant before.
+    /// Takes over a row of the store as the grant. Tells subscribers if the server was waiting for
+    /// a person, or could not be called: a renewal in time is no change.
     ///
     /// # Errors
     /// When the row cannot be read.
     pub(crate) fn adopt(&self, row: &GrantRow) -> Result<(), SignInError> {
-        let held = Arc::new(Held::of(row, &self.entry.load().alias)?);
         let now = self.now();
-        let was_usable = self.with_state(|state| state.usable(now).is_some());
-        self.update(|state| {
-            state.facts = held.facts.clone();
-            state.held = Some(Arc::clone(&held));
-            state.refused = None;
-            state.trouble = None;
-            state.unsaved = None;
-            if !was_usable {
-                state.attempt = None;
-            }
+        let was_waiting = self.with_state(|state| {
+            let is_usable = state.usable(now).is_some();
+            !is_usable && (state.attempt.is_some() || state.trouble.is_some())
         });
-        if !was_usable {
+        self.take(row)?;
+        if was_waiting {
             self.parts.changed(&self.key);
         }
         Ok(())
@@ -275,18 +268,31 @@ impl Holding {
     /// When the row cannot be read.
     pub(crate) fn given(&self, row: &GrantRow) -> Result<(), SignInError> {
         let now = self.now();
-        let was_usable = self.with_state(|state| state.usable(now).is_some());
-        self.adopt(row)?;
+        self.take(row)?;
         self.update(|state| {
             state.attempt = None;
             state.read_at = Some(now);
             state.wanted = Scopes::default();
         });
         self.parts.options.hooks.on_tokens_changed(&self.key, Some(&row.facts));
-        if was_usable {
-            // Links may need the further scopes.
-            self.parts.changed(&self.key);
-        }
+        self.parts.changed(&self.key);
+        Ok(())
+    }
+
+    fn take(&self, row: &GrantRow) -> Result<(), SignInError> {
+        let held = Arc::new(Held::of(row, &self.entry.load().alias)?);
+        let now = self.now();
+        self.update(|state| {
+            // With a usable grant, an open attempt is for further scopes.
+            if state.usable(now).is_none() {
+                state.attempt = None;
+            }
+            state.facts = held.facts.clone();
+            state.held = Some(Arc::clone(&held));
+            state.refused = None;
+            state.trouble = None;
+            state.unsaved = None;
+        });
         Ok(())
     }
 

@@ -171,8 +171,8 @@ impl SignIns {
         drop(options.tasks.spawn_on(reading, &options.runtime));
     }
 
-    /// Finishes a sign-in with the browser's answer. `query` is the query of the redirect, `browser`
-    /// the hash of the login session of the browser that brings it.
+    /// Finishes a sign-in with the browser's answer. `query` is the query of the redirect, and
+    /// `browser` the hash of the login session of the browser that brings the answer.
     ///
     /// The work goes on if the caller stops waiting, as a code counts once.
     ///
@@ -267,6 +267,17 @@ impl SignIns {
             parts.changed(key);
         }
         Ok(done)
+    }
+
+    /// Reads a grant of the store again in the background, as another process has written it.
+    pub fn reread(&self, key: &GrantKey) {
+        let known = self.known().get(key).cloned();
+        let read = |known: &Arc<ServerCredential>| {
+            known.holding.with_state(|state| state.read_at.is_some())
+        };
+        if let Some(known) = known.filter(read) {
+            drop(job::start(&known.holding, Job::Load));
+        }
     }
 
     /// The status of a grant, from memory. `None` if nothing is known of it.

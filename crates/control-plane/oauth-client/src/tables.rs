@@ -186,8 +186,8 @@ struct StoredClient {
 #[derive(Serialize, Deserialize)]
 struct StoredAttempt {
     state_hash: String,
-    key: GrantKey,
     value: String,
+    key: GrantKey,
     expires_at: u64,
 }
 
@@ -207,8 +207,8 @@ impl Tables {
             clients.map(|(key, value)| StoredClient { key: key.clone(), value: text(value) });
         let attempts = self.attempts.iter().map(|(state_hash, attempt)| StoredAttempt {
             state_hash: state_hash.clone(),
-            key: attempt.key.clone(),
             value: text(&attempt.value),
+            key: attempt.key.clone(),
             expires_at: attempt.expires_at,
         });
         let stored = Stored {
@@ -230,8 +230,8 @@ impl Tables {
         });
         let clients = clients.into_iter().map(|stored| (stored.key, Secret::new(stored.value)));
         let attempts = attempts.into_iter().map(|stored| {
-            let StoredAttempt { state_hash, key, value, expires_at } = stored;
-            (state_hash, AttemptRow { key, value: Secret::new(value), expires_at })
+            let StoredAttempt { state_hash, value, key, expires_at } = stored;
+            (state_hash, AttemptRow { value: Secret::new(value), key, expires_at })
         });
         Ok(Self {
             grants: grants.collect(),
@@ -310,7 +310,7 @@ mod tests {
     fn c16_an_attempt_is_taken_once_and_in_time() {
         let mut tables = Tables::default();
         for (hash, expires_at) in [("a", 10), ("b", 20)] {
-            let attempt = AttemptRow { key: key("a"), value: Secret::new("v"), expires_at };
+            let attempt = AttemptRow { value: Secret::new("v"), key: key("a"), expires_at };
             tables.put_attempt(hash.to_owned(), attempt, 0);
         }
         assert!(tables.take_attempt("b", 19).is_some());
@@ -324,7 +324,7 @@ mod tests {
         put(&mut tables, "s3cret");
         tables.lease(&key("a"), "x".to_owned(), 10, 5);
         tables.put_client(client_key(), Secret::new("c"), None);
-        let attempt = AttemptRow { key: key("a"), value: Secret::new("v"), expires_at: 9 };
+        let attempt = AttemptRow { value: Secret::new("v"), key: key("a"), expires_at: 9 };
         tables.put_attempt("h".to_owned(), attempt, 0);
         let text = tables.to_json();
         let read = Tables::from_json(text.expose().as_bytes()).unwrap();

@@ -50,6 +50,19 @@ async fn c16_any_process_can_finish_and_the_other_learns_of_it() {
 }
 
 #[tokio::test]
+async fn c16_a_grant_of_another_process_is_found_before_a_person_is_asked() {
+    let world = World::new();
+    let [one, two] = two(&world);
+    one.address("whoami").await;
+    world.advance(601);
+    two.sign_in().await;
+    world.advance(1);
+    one.works().await;
+    let counts = world.fixture.counts();
+    assert_eq!((counts.codes, counts.exchanged_codes), (1, 1));
+}
+
+#[tokio::test]
 async fn c23_a_process_waits_for_the_one_that_has_the_lease() {
     let world = World::new();
     let [one, two] = two(&world);
@@ -103,7 +116,7 @@ async fn c29_a_sign_out_elsewhere_is_noticed() {
     assert!(matches!(fault, CredentialFault::NeedsConsent { address: Some(_), .. }), "{fault:?}");
 }
 
-/// A seeded order of events: whatever happens, no refresh token is used twice, and after a sign-in
+/// A seeded order of events: no refresh token is used twice, and after a sign-in
 /// calls succeed.
 #[tokio::test]
 async fn c23_any_order_of_events_uses_no_refresh_token_twice() {
