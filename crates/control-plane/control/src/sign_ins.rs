@@ -236,6 +236,13 @@ impl Control {
     /// server that waits for a sign-in, or has failed, connects again; others learn of it with
     /// their next request.
     pub fn grant_was_stored(&self, key: &GrantKey) {
+        if SharedGrant::catalog_id(&key.server).is_some() {
+            // Links of runs follow once the grant is read.
+            if let Some(sign_ins) = self.sign_ins() {
+                sign_ins.reread(key);
+            }
+            return;
+        }
         let row = self.shared.registry.get(&key.server);
         let waits = |row: Arc<ServerRow>| {
             matches!(row.state, ServerState::Authenticating | ServerState::Error)

@@ -151,26 +151,6 @@ impl SignIns {
         ended.unwrap_or(Err(SignInError::Stopped))
     }
 
-    /// Reads a grant again that another process may have stored, renewed or removed. Does not wait.
-    pub fn changed_elsewhere(&self, key: &GrantKey) {
-        let known = self.credentials().get(key).map(|known| Arc::clone(&known.holding));
-        let Some(holding) = known else { return self.inner.parts.changed(key) };
-        let options = &self.inner.parts.options;
-        let reading = async move {
-            for _ in 0..ROUNDS {
-                let started = job::start(&holding, Job::Load);
-                let is_own = started.is_own;
-                if let Err(error) = started.wait().await {
-                    tracing::debug!(%error, "a changed sign-in was not read");
-                }
-                if is_own {
-                    return;
-                }
-            }
-        };
-        drop(options.tasks.spawn_on(reading, &options.runtime));
-    }
-
     /// Finishes a sign-in with the browser's answer. `query` is the query of the redirect, and
     /// `browser` the hash of the login session of the browser that brings the answer.
     ///

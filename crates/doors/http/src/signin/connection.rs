@@ -2,10 +2,9 @@
 //! connection (X-M14). The page does no more than the API.
 
 use http::StatusCode;
-use narthex_control::{Connecting, UserConnection, connection_path};
+use narthex_control::{Connecting, SignInBegun, UserConnection, connection_path};
 use narthex_definitions::harmless;
 use narthex_model::{ServerId, WorkspaceId};
-use url::Url;
 
 use super::{
     Answered, Kept, ONWARD, Visitor, nothing,
@@ -62,7 +61,7 @@ impl Visitor<'_> {
                 let sees_all = principal.has_any(&workspace, AUTHOR);
                 let (session, name) = (Some(session), server.to_string());
                 let wanted = Connecting { workspace, server: name, user, session, sees_all };
-                Ok(onward(server.as_str(), &self.control.connect(wanted, &by).await?.url))
+                Ok(onward(server.as_str(), &self.control.connect(wanted, &by).await?))
             }
             ConnectionVerb::Disconnect => {
                 self.control.disconnect(&workspace, server.as_str(), &user, &by).await?;
@@ -119,7 +118,8 @@ fn page(connection: &UserConnection, who: &str, csrf: &str) -> Response {
 
 /// The page that leads to the authorization server. It is no redirect, since a page's form may lead
 /// to narthex alone.
-fn onward(server: &str, url: &Url) -> Response {
+fn onward(server: &str, begun: &SignInBegun) -> Response {
+    let url = &begun.url;
     let host = url.host_str().unwrap_or_default();
     let main = format!(
         "<h1>Connect to {}</h1>\n<p>Sign in at <strong>{}</strong>, and allow narthex to use the \
