@@ -139,7 +139,7 @@ impl Control {
         let Connecting { workspace, server, user, session, sees_all } = wanted;
         let entry = self.personal_entry(&workspace, &server, sees_all).await?;
         let user = Some(user.as_str().to_owned());
-        let target = self.personal_target(&workspace, &entry, (user, session)).await?;
+        let target = self.personal_target(&workspace, &entry, user, session).await?;
         let event = connection_event(kind::CONNECTION_BEGUN, &workspace, &server, by.clone());
         let begin = async move |this: Self| {
             let sign_ins = this.sign_ins().ok_or(ServerSignInError::NoSignIns)?.clone();
@@ -203,7 +203,7 @@ impl Control {
                 &field, message, remedy,
             )]))
         };
-        let target = match self.personal_target(workspace, entry, (None, None)).await {
+        let target = match self.personal_target(workspace, entry, None, None).await {
             Ok(target) => target,
             // The address is known only in runs: nothing can be asked now.
             Err(ControlError::SignIn(ServerSignInError::Unopened(_))) => return Ok(()),
@@ -241,7 +241,8 @@ impl Control {
         &self,
         workspace: &WorkspaceId,
         entry: &ServerEntry,
-        (user, session): (Option<String>, Option<String>),
+        user: Option<String>,
+        session: Option<String>,
     ) -> Result<SignInTarget, ControlError> {
         let secrets = self.secrets_of_sign_in(workspace, entry).await?;
         let variables = &self.shared.variables;
