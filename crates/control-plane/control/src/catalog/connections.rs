@@ -198,7 +198,7 @@ impl Control {
         let refused = |field: &str, message: String| {
             let field = if place.is_empty() { field.into() } else { format!("{place}.{field}") };
             let remedy = "correct the entry; to store it without asking the server, set \
-                          `disabled` to true, or add `?offline=true` to the request";
+                          `disabled` to true, or use `--offline` (`?offline=true`)";
             ControlError::from(CatalogError::Refused(vec![FieldError::invalid(
                 &field, message, remedy,
             )]))
