@@ -51,9 +51,6 @@ async fn x_e47_a_run_starts_without_its_server_and_gets_it_later() {
     let connection = site.connection(&ada);
     let facts = (&connection["connected"], &connection["has_refresh_token"]);
     assert_eq!(facts, (&json!(true), &json!(true)), "{connection}");
-    let status = format!("{HOME}/agents/clerk/mcp-attachments/connection-status");
-    let status = site.human(&ada, "GET", &status, "").succeeded().json();
-    assert_eq!(status["items"][0]["connected"], true, "{status}");
 }
 
 /// X-E43, C16: the answer of an authorization server counts in the browser of its human alone, and
@@ -241,7 +238,7 @@ async fn x_m14_the_page_of_a_connection_connects() {
     assert_eq!(site.connection(&ada)["connected"], false);
 }
 
-/// The holder of the operator's token connects for the runs that this token creates.
+/// E149, X-E27: the holder of the operator's token connects for the runs that this token creates.
 #[tokio::test(flavor = "multi_thread")]
 async fn e149_the_command_line_lists_and_ends_connections() {
     let site = Site::start();
@@ -254,6 +251,9 @@ async fn e149_the_command_line_lists_and_ends_connections() {
     let list = site.place.run(["connections", "list", "--json"]).succeeded().json();
     let row = &list["data"]["items"][0];
     assert_eq!((&row["server"], &row["connected"]), (&json!("tracker"), &json!(true)), "{list}");
+    let status = format!("{HOME}/agents/clerk/mcp-attachments/connection-status");
+    let status = site.operator("GET", &status, &Value::Null).succeeded().json();
+    assert_eq!(status["items"][0]["connected"], true, "{status}");
     site.place.run(["connections", "disconnect", "tracker"]).succeeded();
     site.until_refused(&run).await;
 }

@@ -37,6 +37,7 @@ impl Asked<'_> {
     }
 
     async fn my_connections(&self) -> Answered {
+        self.query(&["after", "limit"])?;
         let (control, me) = (self.control()?, self.me_as_human()?);
         let mut all = Vec::new();
         for workspace in control.workspaces()? {
@@ -51,6 +52,7 @@ impl Asked<'_> {
     }
 
     async fn user_connections(&self) -> Answered {
+        self.query(&["after", "limit"])?;
         let (workspace, control) = (self.workspace()?, self.control()?);
         let user = self.user_of_path(&workspace)?;
         let sees_all = self.principal.has_any(&workspace, AUTHOR);

@@ -99,7 +99,7 @@ fn page(connection: &UserConnection, who: &str, csrf: &str) -> Response {
     put(
         &mut main,
         format_args!(
-            "</dl>\n<p>Runs that you drive use this server as you. Nobody else's run does.</p>\n\
+            "</dl>\n<p>Runs that you drive use this server as you. Runs of other humans do not.</p>\n\
              <form method=\"post\">\
              <input type=\"hidden\" name=\"csrf\" value=\"{csrf}\">\n\
              <button name=\"verb\" value=\"connect\">{}</button>\n",
