@@ -86,7 +86,8 @@ impl Failures {
         if let Ok(workspace) = WorkspaceId::new(&key.workspace) {
             event = event.in_workspace(&workspace);
         }
-        let event = event.on("server", key.server.clone()).with("reason", failure.clone());
+        let server = SharedGrant::catalog_id(&key.server).unwrap_or(&key.server).to_owned();
+        let event = event.on("server", server).with("reason", failure.clone());
         let event = event.with("issuer", facts.issuer.clone());
         if let Err(full) = audit.note(event) {
             tracing::warn!("a failed renewal could not be recorded in the audit: {full}");
