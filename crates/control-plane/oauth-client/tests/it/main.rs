@@ -8,6 +8,7 @@
 
 mod devices;
 mod flow;
+mod humans;
 mod leaks;
 mod machines;
 mod processes;
