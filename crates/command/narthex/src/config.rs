@@ -8,6 +8,7 @@ mod given;
 mod journal;
 mod keys;
 mod layers;
+mod oauth;
 mod programs;
 mod settings;
 mod signin;

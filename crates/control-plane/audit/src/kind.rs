@@ -138,6 +138,8 @@ kinds! {
     CLIENT_REGISTERED = "client.registered";
     /// An MCP client was revoked, and its token with it.
     CLIENT_REVOKED = "client.revoked";
+    /// A client used a code or refresh token of the door again, so its tokens were revoked.
+    CLIENT_TOKEN_REUSED = "client.token.reused";
     /// A human was created.
     PRINCIPAL_CREATED = "principal.created";
     /// A principal was disabled or enabled, or became an operator or an ordinary principal.

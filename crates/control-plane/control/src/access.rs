@@ -9,6 +9,7 @@
 mod agent_env;
 mod change;
 mod clients;
+mod connection;
 mod error;
 mod members;
 mod principals;
@@ -28,14 +29,16 @@ use narthex_store::Store;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use self::table::AccessTable;
+pub(crate) use self::table::AccessTable;
 use crate::live::{Polls, STALE};
 pub use narthex_login::{McpClientToken, ServiceToken};
 
+pub(crate) use self::clients::{LIVE_MAX, of_client};
 pub(crate) use self::principals::{new_id, of_principal};
 pub use self::{
     agent_env::EnvNames,
     clients::{ClientRequest, CreatedClient, NewClient, Sees},
+    connection::Connection,
     error::AccessError,
     table::{Account, KnownClient, KnownToken},
     tokens::CreatedToken,
@@ -175,6 +178,19 @@ impl Control {
         if access.is_fresh() { Ok(Some(client)) } else { Err(AccessError::Stale) }
     }
 
+    /// Reads the table anew if another daemon has changed it: an object that the caller has just
+    /// found in the store may be missing in memory.
+    pub(crate) async fn catch_up(&self) -> Result<(), ControlError> {
+        let access = &self.shared.access;
+        let _together = access.changing.lock().await;
+        access.refresh(self.needed_store()?).await
+    }
+
+    /// True if permissions were compared with the store recently enough to count.
+    pub(crate) fn is_access_fresh(&self) -> bool {
+        self.shared.access.is_fresh()
+    }
+
     /// A counter of changes of permissions, by this daemon or another.
     #[must_use]
     pub fn access_changes(&self) -> tokio::sync::watch::Receiver<u64> {
@@ -199,7 +215,8 @@ impl Control {
         self.access().sessions.get(hash).map(|session| session.account().clone())
     }
 
-    fn access(&self) -> Arc<AccessTable> {
+    /// The table as it is now.
+    pub(crate) fn access(&self) -> Arc<AccessTable> {
         self.shared.access.table.load_full()
     }
 }

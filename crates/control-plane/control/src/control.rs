@@ -5,6 +5,7 @@ use std::{fmt, path::PathBuf, sync::Arc};
 use narthex_audit::Audit;
 use narthex_events::Events;
 use narthex_model::{KnownExecutors, WorkspaceId};
+use narthex_oauth_client::SignIns;
 use narthex_policy::{Grants, WorkspaceRules};
 use narthex_registry::{
     Registry,
@@ -20,14 +21,15 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use crate::live::{KeyedLock, LiveGrants, LiveRules, LiveTurns, ProofRule};
 use crate::shipping::Shipper;
 use crate::{
-    ControlError, GrantOptions, LoginOptions, ServerSignIns, Variables,
+    ControlError, GrantOptions, LoginOptions, Variables,
     access::Access,
     audit,
     cuts::{self, Cuts},
     filled::Applied,
     follow,
     login::Login,
-    seeding, sign_ins,
+    seeding,
+    sign_ins::recorder::ServerSignIns,
 };
 
 /// The parts of a control plane.
@@ -176,11 +178,6 @@ impl Control {
             closing: CancellationToken::new(),
         });
         audit::start(&shared);
-        // Subscribed before the first server connects, so that no change is missed.
-        if let Some(all) = shared.sign_ins.clone() {
-            let changes = all.sign_ins.changes();
-            shared.tasks.spawn(sign_ins::follow(shared.clone(), all, changes));
-        }
         seeding::seed(&shared, &defaults).await?;
         shared.files.load().await;
         follow::tell_faults(&*follow::apply(&shared).await);
@@ -227,6 +224,12 @@ impl Control {
     #[must_use]
     pub fn turns(&self) -> &LiveTurns {
         &self.shared.turns
+    }
+
+    /// The sign-ins to servers; `None` if this process stores no grants.
+    #[must_use]
+    pub fn sign_ins(&self) -> Option<&SignIns> {
+        self.shared.sign_ins.as_ref().map(|all| &all.sign_ins)
     }
 
     /// Starts a task that [`close`](Self::close) waits for.

@@ -7,8 +7,8 @@ use narthex_store::StatementError;
 use narthex_vault::VaultError;
 
 use crate::{
-    AccessError, CatalogError, GrantError, KeyedError, LoginError, MessageError, RulesError,
-    ServerSignInError,
+    AccessError, CatalogError, DoorFault, GrantError, KeyedError, LoginError, MessageError,
+    RulesError, ServerSignInError,
 };
 
 /// An error of a request that has changed nothing.
@@ -47,6 +47,9 @@ pub enum ControlError {
     /// A sign-in failed.
     #[error(transparent)]
     Login(#[from] LoginError),
+    /// A request at the door's authorization server failed.
+    #[error(transparent)]
+    Door(#[from] DoorFault),
     /// The message is not delivered.
     #[error(transparent)]
     Message(#[from] MessageError),
@@ -101,6 +104,7 @@ impl ControlError {
             Self::Grant(error) => error.kind(),
             Self::Rules(error) => error.kind(),
             Self::Login(error) => error.kind(),
+            Self::Door(error) => error.kind(),
             Self::Message(error) => error.kind(),
             Self::Keyed(error) => error.kind(),
             Self::SignIn(error) => error.kind(),

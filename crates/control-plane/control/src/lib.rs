@@ -11,6 +11,7 @@ mod audit;
 mod catalog;
 mod control;
 mod cuts;
+mod door;
 mod error;
 mod filled;
 mod follow;
@@ -31,8 +32,8 @@ mod sign_ins;
 mod traffic;
 
 pub use access::{
-    AccessError, Account, ClientRequest, CreatedClient, CreatedToken, EnvNames, KnownClient,
-    KnownToken, McpClientToken, NewClient, Sees, ServiceToken,
+    AccessError, Account, ClientRequest, Connection, CreatedClient, CreatedToken, EnvNames,
+    KnownClient, KnownToken, McpClientToken, NewClient, Sees, ServiceToken,
 };
 pub use audit::{AuditExport, AuditItem, AuditPage, AuditQuery, By};
 pub use catalog::{
@@ -42,6 +43,10 @@ pub use catalog::{
     FieldWarning, Precondition, UserConnection, connection_path, never_starts,
 };
 pub use control::{Control, ControlOptions};
+pub use door::{
+    DoorAccess, DoorAnswer, DoorChoice, DoorDesk, DoorFault, DoorForm, DoorHuman, DoorServer,
+    DoorStop, NewConnection,
+};
 pub use error::ControlError;
 pub use follow::{FileStatus, Reloaded};
 pub use grants::{
@@ -59,7 +64,7 @@ pub use narthex_catalog::{
     VariablesError,
 };
 pub use narthex_cedar::{Named, RuleFault, RuleFaults, RuleName, RuleSet, SCHEMA as POLICY_SCHEMA};
-pub use narthex_login::{ConsentError, LoginOptions, ProviderOptions};
+pub use narthex_login::{ConsentError, DoorOptions, LocalConsent, LoginOptions, ProviderOptions};
 pub use narthex_model::{AgentEnv, Page};
 pub use narthex_oauth_client::{
     Begun as SignInBegun, DeviceBegun, DeviceState, Finished as SignInFinished, GrantStatus,
@@ -74,6 +79,7 @@ pub use rules::{RulesChecked, RulesError, WrittenRules};
 pub use secrets::{SecretRows, SecretUses};
 pub use servers::Saved;
 pub use sign_ins::{
-    CLIENT_METADATA, CLIENT_NAME, ServerSignInError, ServerSignIns, SignInCounts, public_base,
+    CLIENT_METADATA, CLIENT_NAME, ServerSignInError, ServerSignIns, SignInCounts, SignInVerbs,
+    public_base,
 };
 pub use traffic::{Usage, UsageRow};

@@ -24,7 +24,7 @@ pub use self::{
     passkeys::Ceremony,
     session::{NewSession, SignedIn},
 };
-use crate::{Control, ControlError};
+use crate::{Control, ControlError, DoorServer};
 
 /// Time for a browser to answer.
 const CEREMONY: Duration = Duration::from_mins(5);
@@ -46,11 +46,12 @@ pub(crate) struct Login {
     attempts: Pending<(String, Attempt)>,
     providers: BTreeMap<String, Arc<Provider>>,
     consents: Consents,
+    door: Option<DoorServer>,
 }
 
 impl Login {
     pub(crate) fn new(options: LoginOptions, proxies: &Arc<Proxies>) -> Self {
-        let LoginOptions { origin, limits, providers } = options;
+        let LoginOptions { origin, limits, providers, door } = options;
         let named = |one: ProviderOptions| {
             (one.name.clone(), Arc::new(Provider::new(one, proxies.clone())))
         };
@@ -63,6 +64,7 @@ impl Login {
             attempts: Pending::new(AT_PROVIDER, WAITING_MAX),
             providers: providers.into_iter().map(named).collect(),
             consents: Consents::default(),
+            door: door.map(|options| DoorServer::new(options, proxies.clone())),
         }
     }
 }
@@ -80,6 +82,11 @@ impl Control {
     /// When sign-in is off.
     pub fn consents(&self) -> Result<&Consents, ControlError> {
         Ok(&self.login()?.consents)
+    }
+
+    /// The rules of the door as an authorization server; `None` if the door gives no tokens.
+    pub(crate) fn door_server(&self) -> Option<&DoorServer> {
+        self.shared.login.as_ref()?.door.as_ref()
     }
 
     /// The names of the OpenID providers.

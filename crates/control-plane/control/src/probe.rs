@@ -13,7 +13,7 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-use crate::{Control, ControlError};
+use crate::{Control, ControlError, SignInVerbs};
 
 /// Number of the server's own messages that wait while the connection is made.
 const EVENT_QUEUE: usize = 256;
@@ -191,7 +191,7 @@ impl Probing {
         let status = self
             .control
             .as_ref()
-            .and_then(|control| control.sign_in_status(&self.definition.alias));
+            .and_then(|control| SignInVerbs::of(control).status(&self.definition.alias));
         status.is_some_and(|status| status.pending.is_some())
     }
 }

@@ -4,7 +4,7 @@
 //! the server of a name, records each action in the audit, and has the registry connect again.
 
 mod error;
-mod recorder;
+pub(crate) mod recorder;
 
 use std::{
     sync::Arc,
@@ -30,7 +30,10 @@ use tokio::{
 use url::{Host, Url};
 
 use self::recorder::Failures;
-pub use self::{error::ServerSignInError, recorder::SignInCounts};
+pub use self::{
+    error::ServerSignInError,
+    recorder::{ServerSignIns, SignInCounts},
+};
 use crate::{By, Control, ControlError, catalog::connection_event, control::Shared, server_key};
 
 /// The pause between two looks at the failures of renewals.
@@ -40,26 +43,29 @@ pub const CLIENT_METADATA: &str = "/oauth/client-metadata.json";
 /// The name that people see when they consent.
 pub const CLIENT_NAME: &str = "narthex";
 
-/// The sign-ins of a process, and the counts of their requests.
+/// Verbs for the sign-ins to servers of the live configuration.
 #[derive(Debug, Clone)]
-pub struct ServerSignIns {
-    /// The sign-ins, which the registry uses as well.
-    pub sign_ins: SignIns,
-    /// The counts, which are hooks of the sign-ins.
-    pub counts: Arc<SignInCounts>,
-}
+pub struct SignInVerbs(Control);
 
-impl Control {
-    /// The sign-ins to servers; `None` if this process stores no grants.
+impl SignInVerbs {
+    /// The verbs of this control plane.
     #[must_use]
-    pub fn sign_ins(&self) -> Option<&SignIns> {
-        self.shared.sign_ins.as_ref().map(|all| &all.sign_ins)
+    pub fn of(control: &Control) -> Self {
+        Self(control.clone())
     }
 
-    /// The grant of a server of the live configuration, and its open attempt. Reads memory only.
+    /// Has the registry connect the servers whose grants change, and records failures of renewals,
+    /// until the control plane closes. The caller starts it as a task, once.
+    pub async fn follow(self) {
+        let Some(all) = self.0.shared.sign_ins.clone() else { return };
+        let changes = all.sign_ins.changes();
+        follow(self.0.shared.clone(), all, changes).await;
+    }
+
+    /// The grant of a server, and its open attempt. Reads memory only.
     #[must_use]
-    pub fn sign_in_status(&self, alias: &Alias) -> Option<GrantStatus> {
-        self.sign_ins()?.status(&self.live_key(alias))
+    pub fn status(&self, alias: &Alias) -> Option<GrantStatus> {
+        self.0.sign_ins()?.status(&live_key(&self.0, alias))
     }
 
     /// Starts a sign-in to a server, or gives the open one. With a `session`, only the browser of
@@ -74,53 +80,53 @@ impl Control {
         session: Option<String>,
         by: &By,
     ) -> Result<Begun, ControlError> {
-        self.begin_sign_in(name, session, BeginAs::Reuse, by).await
+        self.begin(name, session, BeginAs::Reuse, by).await
     }
 
-    async fn begin_sign_in(
+    async fn begin(
         &self,
         name: &str,
         session: Option<String>,
         how: BeginAs,
         by: &By,
     ) -> Result<Begun, ControlError> {
-        let target = self.sign_in_target(name, session)?;
-        let event = self.server_event(kind::SERVER_SIGN_IN_BEGUN, name, by.clone());
-        let begin = async move |this: Self| {
+        let target = self.target(name, session)?;
+        let event = self.0.server_event(kind::SERVER_SIGN_IN_BEGUN, name, by.clone());
+        let begin = async move |this: Control| {
             let noted = this.note(event).await?;
-            let begun = this.needed_sign_ins()?.begin(&target, how).await;
+            let begun = needed(&this)?.begin(&target, how).await;
             let begun = begun.map_err(ServerSignInError::Failed)?;
             noted.done().await;
             Ok(begun)
         };
-        self.to_the_end(begin).await
+        self.0.to_the_end(begin).await
     }
 
     /// Starts a sign-in to a server at another device, which shows a code.
     ///
     /// # Errors
-    /// As for [`Control::authorize`], and when the authorization server knows no devices.
+    /// As for [`SignInVerbs::authorize`], and when the authorization server knows no devices.
     pub async fn authorize_device(&self, name: &str, by: &By) -> Result<DeviceBegun, ControlError> {
-        let target = self.sign_in_target(name, None)?;
-        let event = self.server_event(kind::SERVER_SIGN_IN_BEGUN, name, by.clone());
+        let target = self.target(name, None)?;
+        let event = self.0.server_event(kind::SERVER_SIGN_IN_BEGUN, name, by.clone());
         let event = event.with("device", true);
-        let begin = async move |this: Self| {
+        let begin = async move |this: Control| {
             let noted = this.note(event).await?;
-            let begun = this.needed_sign_ins()?.begin_device(&target).await;
+            let begun = needed(&this)?.begin_device(&target).await;
             let begun = begun.map_err(ServerSignInError::Failed)?;
             noted.done().await;
             Ok(begun)
         };
-        self.to_the_end(begin).await
+        self.0.to_the_end(begin).await
     }
 
     /// The state of a sign-in at another device.
     ///
     /// # Errors
     /// When there is no such server, or no person signs in to it.
-    pub fn device_sign_in(&self, name: &str, id: &str) -> Result<DeviceState, ControlError> {
-        self.sign_in_target(name, None)?;
-        Ok(self.needed_sign_ins()?.device_state(id))
+    pub fn device_state(&self, name: &str, id: &str) -> Result<DeviceState, ControlError> {
+        self.target(name, None)?;
+        Ok(needed(&self.0)?.device_state(id))
     }
 
     /// Finishes a sign-in with the query of the redirect. `server` is the name in its path, and
@@ -129,18 +135,18 @@ impl Control {
     /// # Errors
     /// When the answer is not one to an open attempt, is for another browser, or the authorization
     /// server gives no tokens.
-    pub async fn finish_sign_in(
+    pub async fn finish(
         &self,
         query: String,
         server: Option<String>,
         session: Option<String>,
     ) -> Result<Finished, ControlError> {
-        let finish = async move |this: Self| {
-            let finished = this.needed_sign_ins()?.finish(&query, session.as_deref()).await;
+        let finish = async move |this: Control| {
+            let finished = needed(&this)?.finish(&query, session.as_deref()).await;
             match finished {
                 Ok(finished) => {
-                    let event = this.finished_event(&finished);
-                    this.happened(event.with("issuer", finished.facts.issuer.clone()));
+                    let event = finished_event(&this, &finished);
+                    happened(&this, event.with("issuer", finished.facts.issuer.clone()));
                     Ok(finished)
                 }
                 Err(error) => {
@@ -153,29 +159,13 @@ impl Control {
                         let kind = kind::SERVER_SIGN_IN_FAILED;
                         let mut event = this.server_event(kind, &name, By::system());
                         event.outcome = "failed".into();
-                        this.happened(event.with("reason", reason));
+                        happened(&this, event.with("reason", reason));
                     }
                     Err(error.into())
                 }
             }
         };
-        self.to_the_end(finish).await
-    }
-
-    /// The event of a finished sign-in: of the daemon, or of the human for themselves.
-    fn finished_event(&self, finished: &Finished) -> AuditEvent<'static> {
-        let GrantKey { workspace, server, user } = &finished.key;
-        let id = SharedGrant::catalog_id(server);
-        let (Some(id), Some(user), Ok(workspace)) = (id, user, WorkspaceId::new(workspace)) else {
-            return self.server_event(kind::SERVER_SIGNED_IN, &finished.alias, By::system());
-        };
-        let human = PrincipalId::new(user).unwrap_or_else(|_unfit| PrincipalId::local_admin());
-        let actor = match human == PrincipalId::local_admin() {
-            true => ActorKind::LocalAdmin,
-            false => ActorKind::Human,
-        };
-        let by = By::new(actor, self.principal_name(&human));
-        connection_event(kind::CONNECTION_MADE, &workspace, id, by)
+        self.0.to_the_end(finish).await
     }
 
     /// Records that the browser of a signed-in human brought an answer that finishes no connection
@@ -183,7 +173,7 @@ impl Control {
     pub fn connection_refused(&self, server: &str, by: By) {
         let mut event = AuditEvent::new(kind::CONNECTION_REFUSED, by);
         event.outcome = "denied".into();
-        self.happened(event.on("server", server.to_owned()));
+        happened(&self.0, event.on("server", server.to_owned()));
     }
 
     /// Ends the sign-in to a server: revokes its tokens at the authorization server where that is
@@ -191,23 +181,23 @@ impl Control {
     ///
     /// # Errors
     /// When there is neither such a server nor tokens of one, or the store fails.
-    pub async fn sign_out_of(&self, name: &str, by: &By) -> Result<SignedOut, ControlError> {
-        let alias = match self.shared.registry.get(name) {
+    pub async fn sign_out(&self, name: &str, by: &By) -> Result<SignedOut, ControlError> {
+        let alias = match self.0.shared.registry.get(name) {
             Some(row) => row.alias.clone(),
             // Tokens may outlive the entry of their server.
-            None => Alias::new(name).ok().filter(|alias| self.sign_in_status(alias).is_some()),
+            None => Alias::new(name).ok().filter(|alias| self.status(alias).is_some()),
         };
         let alias = alias.ok_or_else(|| VerbError::Unknown(name.to_owned()))?;
-        let event = self.server_event(kind::SERVER_SIGNED_OUT, name, by.clone());
-        let sign_out = async move |this: Self| {
-            let sign_ins = this.needed_sign_ins()?;
+        let event = self.0.server_event(kind::SERVER_SIGNED_OUT, name, by.clone());
+        let sign_out = async move |this: Control| {
+            let sign_ins = needed(&this)?;
             let noted = this.note(event).await?;
-            let out = sign_ins.sign_out(&this.live_key(&alias)).await;
+            let out = sign_ins.sign_out(&live_key(&this, &alias)).await;
             let out = out.map_err(ServerSignInError::Failed)?;
             noted.done().await;
             Ok(out)
         };
-        self.to_the_end(sign_out).await
+        self.0.to_the_end(sign_out).await
     }
 
     /// Asks a server's user to sign in again (E59): signs out, and starts a sign-in. `None` if there
@@ -221,13 +211,13 @@ impl Control {
         session: Option<String>,
         by: &By,
     ) -> Result<Option<ServerResult>, ControlError> {
-        let row = self.shared.registry.get(name);
+        let row = self.0.shared.registry.get(name);
         let signs_in = row.is_some_and(|row| self.has_sign_in(&row));
-        if !signs_in || self.sign_ins().is_none() {
-            return Ok(self.shared.registry.reauthorize(name).await?);
+        if !signs_in || self.0.sign_ins().is_none() {
+            return Ok(self.0.shared.registry.reauthorize(name).await?);
         }
-        self.sign_out_of(name, by).await?;
-        let begun = self.begin_sign_in(name, session, BeginAs::Anew, by).await?;
+        self.sign_out(name, by).await?;
+        let begun = self.begin(name, session, BeginAs::Anew, by).await?;
         let (id, auth_url) = (name.to_owned(), begun.url.to_string());
         Ok(Some(ServerResult::Authenticating { id, auth_url }))
     }
@@ -235,20 +225,20 @@ impl Control {
     /// Notes that the grant of a server was stored or removed, by this daemon or another one. A
     /// server that waits for a sign-in, or has failed, connects again; others learn of it with
     /// their next request.
-    pub fn grant_was_stored(&self, key: &GrantKey) {
+    pub fn was_stored(&self, key: &GrantKey) {
         if SharedGrant::catalog_id(&key.server).is_some() {
             // Links of runs follow once the grant is read.
-            if let Some(sign_ins) = self.sign_ins() {
+            if let Some(sign_ins) = self.0.sign_ins() {
                 sign_ins.reread(key);
             }
             return;
         }
-        let row = self.shared.registry.get(&key.server);
+        let row = self.0.shared.registry.get(&key.server);
         let waits = |row: Arc<ServerRow>| {
             matches!(row.state, ServerState::Authenticating | ServerState::Error)
         };
         if row.is_some_and(waits) {
-            apply(&self.shared, key);
+            apply(&self.0.shared, key);
         }
     }
 
@@ -256,8 +246,8 @@ impl Control {
     /// address, as these could not read it.
     #[must_use]
     pub fn client_document(&self) -> Option<Value> {
-        let base = public_base(self.sign_in_origin()?)?;
-        let document = self.sign_ins()?.client_document()?;
+        let base = public_base(self.0.sign_in_origin()?)?;
+        let document = self.0.sign_ins()?.client_document()?;
         // A document elsewhere is not this one.
         let is_own = base.join(CLIENT_METADATA).is_ok_and(|own| own == document.id);
         is_own.then(|| document.to_json())
@@ -273,7 +263,7 @@ impl Control {
         };
         match &target.auth {
             ServerAuth::Unstated => {
-                let status = row.alias.as_ref().and_then(|alias| self.sign_in_status(alias));
+                let status = row.alias.as_ref().and_then(|alias| self.status(alias));
                 status.is_some() || row.state == ServerState::Authenticating
             }
             ServerAuth::OAuth(oauth) => matches!(**oauth, OAuth::AuthorizationCode(_)),
@@ -282,12 +272,8 @@ impl Control {
     }
 
     /// The server of this name, to which a person can sign in.
-    fn sign_in_target(
-        &self,
-        name: &str,
-        session: Option<String>,
-    ) -> Result<SignInTarget, ControlError> {
-        let row = self.shared.registry.get(name);
+    fn target(&self, name: &str, session: Option<String>) -> Result<SignInTarget, ControlError> {
+        let row = self.0.shared.registry.get(name);
         let row = row.ok_or_else(|| VerbError::Unknown(name.to_owned()))?;
         let faulty = || VerbError::Faulty(name.to_owned());
         let alias = row.alias.clone().ok_or_else(faulty)?;
@@ -308,9 +294,9 @@ impl Control {
         if !is_ours {
             return Err(none(target.auth.mode()).into());
         }
-        self.needed_sign_ins()?;
+        needed(&self.0)?;
         Ok(SignInTarget {
-            key: self.live_key(&alias),
+            key: live_key(&self.0, &alias),
             alias: alias.to_string(),
             // An address that is no URL is a fault of the entry.
             url: Url::parse(&target.url).map_err(|_invalid| faulty())?,
@@ -318,22 +304,39 @@ impl Control {
             session,
         })
     }
+}
 
-    fn live_key(&self, alias: &Alias) -> GrantKey {
-        let workspace = self.shared.workspace.to_string();
-        GrantKey { workspace, server: alias.to_string(), user: None }
-    }
+/// The key of the shared grant of a server of the live configuration.
+fn live_key(control: &Control, alias: &Alias) -> GrantKey {
+    let workspace = control.shared.workspace.to_string();
+    GrantKey { workspace, server: alias.to_string(), user: None }
+}
 
-    fn needed_sign_ins(&self) -> Result<&SignIns, ControlError> {
-        self.sign_ins().ok_or_else(|| ServerSignInError::NoSignIns.into())
-    }
+fn needed(control: &Control) -> Result<&SignIns, ControlError> {
+    control.sign_ins().ok_or_else(|| ServerSignInError::NoSignIns.into())
+}
 
-    /// Records an event that no check could have prevented.
-    fn happened(&self, event: AuditEvent<'static>) {
-        if let Err(full) = self.shared.audit.note(event) {
-            tracing::warn!("an event of a sign-in could not be recorded in the audit: {full}");
-        }
+/// Records an event that no check could have prevented.
+fn happened(control: &Control, event: AuditEvent<'static>) {
+    if let Err(full) = control.shared.audit.note(event) {
+        tracing::warn!("an event of a sign-in could not be recorded in the audit: {full}");
     }
+}
+
+/// The event of a finished sign-in: of the daemon, or of the human for themselves.
+fn finished_event(control: &Control, finished: &Finished) -> AuditEvent<'static> {
+    let GrantKey { workspace, server, user } = &finished.key;
+    let id = SharedGrant::catalog_id(server);
+    let (Some(id), Some(user), Ok(workspace)) = (id, user, WorkspaceId::new(workspace)) else {
+        return control.server_event(kind::SERVER_SIGNED_IN, &finished.alias, By::system());
+    };
+    let human = PrincipalId::new(user).unwrap_or_else(|_unfit| PrincipalId::local_admin());
+    let actor = match human == PrincipalId::local_admin() {
+        true => ActorKind::LocalAdmin,
+        false => ActorKind::Human,
+    };
+    let by = By::new(actor, control.principal_name(&human));
+    connection_event(kind::CONNECTION_MADE, &workspace, id, by)
 }
 
 /// The address at which browsers of other machines reach the daemon too. `None` if the origin is
@@ -349,13 +352,7 @@ pub fn public_base(origin: &PublicOrigin) -> Option<Url> {
     (!is_local).then_some(url)
 }
 
-/// Has the registry connect the servers whose grants change, and records failures of renewals,
-/// until the daemon stops. `changes` was subscribed before the first server connected.
-pub(crate) async fn follow(
-    shared: Arc<Shared>,
-    all: ServerSignIns,
-    mut changes: Receiver<GrantKey>,
-) {
+async fn follow(shared: Arc<Shared>, all: ServerSignIns, mut changes: Receiver<GrantKey>) {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let mut failures = Failures::new(since.as_secs());
     let mut looks = interval(LOOK);
@@ -401,7 +398,7 @@ fn apply(shared: &Shared, key: &GrantKey) {
 pub(crate) async fn forget(control: &Control, name: &str) {
     let Ok(alias) = Alias::new(name) else { return };
     let Some(sign_ins) = control.sign_ins() else { return };
-    if let Err(error) = sign_ins.sign_out(&control.live_key(&alias)).await {
+    if let Err(error) = sign_ins.sign_out(&live_key(control, &alias)).await {
         tracing::warn!(
             server.name = name,
             "the tokens of a removed server could not be deleted: {}",

@@ -19,7 +19,7 @@ mod token;
 pub use bearer::{BearerHash, McpClientToken, ServiceToken, client_of, service_of};
 pub use consent::{CONSENT_LIFE, ConsentError, Consents};
 pub use link::{LINK_LIFE, SignInLink};
-pub use options::{LoginOptions, ProviderOptions};
+pub use options::{DoorOptions, LocalConsent, LoginOptions, ProviderOptions};
 pub use passkey::{
     Passkey, PasskeyError, Passkeys, PublicOrigin, PublicOriginError, Registration, SignIn,
     UserHandle,

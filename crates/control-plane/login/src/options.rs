@@ -1,6 +1,7 @@
 //! Options of signing in.
 
 use narthex_model::{Roles, WorkspaceId};
+use narthex_oauth::server::{DocumentHosts, Door, RedirectRules};
 
 use crate::{
     PublicOrigin, SessionLimits,
@@ -16,13 +17,48 @@ pub struct LoginOptions {
     pub limits: SessionLimits,
     /// The OpenID providers.
     pub providers: Vec<ProviderOptions>,
+    /// The door as an authorization server for its clients; `None` if it gives no tokens.
+    pub door: Option<DoorOptions>,
 }
 
 impl LoginOptions {
-    /// The default options, without providers.
+    /// The default options, without providers, and with a door that gives no tokens.
     #[must_use]
     pub fn new(origin: PublicOrigin) -> Self {
-        Self { origin, limits: SessionLimits::default(), providers: Vec::new() }
+        Self { origin, limits: SessionLimits::default(), providers: Vec::new(), door: None }
+    }
+}
+
+/// The rules of the door as an authorization server.
+#[derive(Debug, Clone)]
+pub struct DoorOptions {
+    /// The addresses of the door.
+    pub door: Door,
+    /// The redirect URIs that clients may have.
+    pub redirects: RedirectRules,
+    /// The hosts from which metadata documents of clients are fetched.
+    pub documents: DocumentHosts,
+    /// The proof of a human where none has signed in.
+    pub consent: LocalConsent,
+}
+
+/// The proof of a human on the page of consent, where no human has signed in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum LocalConsent {
+    /// None counts: the human has to sign in.
+    #[default]
+    SignIn,
+    /// A click in a browser of this machine counts as one by the holder of the admin token. For
+    /// listeners on loopback alone.
+    Click,
+}
+
+impl DoorOptions {
+    /// The default rules of a door.
+    #[must_use]
+    pub fn new(door: Door) -> Self {
+        let (redirects, documents) = (RedirectRules::default(), DocumentHosts::default());
+        Self { door, redirects, documents, consent: LocalConsent::default() }
     }
 }
 

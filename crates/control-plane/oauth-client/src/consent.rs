@@ -94,7 +94,7 @@ impl Start<'_> {
             chosen,
             client,
         };
-        let row = AttemptRow { value: opened.to_stored(), key: key.clone(), expires_at };
+        let row = AttemptRow { key: key.clone(), value: opened.to_stored(), expires_at };
         parts.options.store.put_attempt(state_hash.clone(), row).await?;
         let bad = |_error| SignInError::BadUrl { server: alias.to_owned() };
         let redirect_uri = Url::parse(&redirect_uri).map_err(bad)?;

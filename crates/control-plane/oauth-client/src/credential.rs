@@ -106,12 +106,33 @@ async fn settled(holding: &Arc<Holding>) -> Value {
             Need::Renew => Job::Renew,
             Need::Request => Job::Request(None),
         };
+        let before = generation(holding);
+        let gives_token = !matches!(job, Job::Load);
         if let Err(fault) = job::run(holding, job).await {
             let is_own = holding.key.needs_own_browser() && fault.needs_consent();
             return Err(if is_own { own_consent(holding, &Scopes::default()) } else { fault });
         }
+        if gives_token && let Some(header) = given_since(holding, before) {
+            return Ok(Some(header));
+        }
     }
     Err(busy())
+}
+
+/// The number of the grant.
+fn generation(holding: &Holding) -> Option<u64> {
+    holding.with_state(|state| state.held.as_ref().map(|held| held.generation))
+}
+
+/// The value of a token that was given since, which serves once even if its life is said to be
+/// over (Q15).
+fn given_since(holding: &Holding, before: Option<u64>) -> Option<HeaderValue> {
+    holding.with_state(|state| {
+        let is_new = |held: &&Arc<Held>| {
+            before != Some(held.generation) && state.refused != Some(held.generation)
+        };
+        state.held.as_ref().filter(is_new).map(|held| held.header.clone())
+    })
 }
 
 fn settings_fault(holding: &Holding) -> CredentialFault {
@@ -172,7 +193,8 @@ async fn unauthorized(
     bearer: Option<Bearer>,
 ) -> Value {
     let held = holding.state().held.clone();
-    if let Some(held) = &held {
+    // A token that came since is another one.
+    if let Some(held) = held.as_ref().filter(|held| refusal.sent.as_ref() == Some(&held.header)) {
         let generation = held.generation;
         holding.update(|state| state.refused = Some(generation));
     }
@@ -189,19 +211,33 @@ async fn unauthorized(
             let react =
                 |held: &Held| held.value.grant.after_refusal(bearer.as_ref(), refusal.is_repeated);
             match held.as_deref().map_or(Reaction::SignIn, react) {
-                Reaction::Renew => match settled(holding).await? {
-                    Some(header) => Ok(Some(header)),
-                    // The grant was dropped elsewhere.
-                    None => {
-                        let scopes = Scopes::default();
-                        sign_in(holding, refusal, Ask { bearer, scopes }).await
-                    }
-                },
+                Reaction::Renew => renewed(holding, refusal, bearer).await,
                 Reaction::SignIn | Reaction::AskForScopes(_) => {
                     sign_in(holding, refusal, Ask { bearer, scopes: Scopes::default() }).await
                 }
             }
         }
+    }
+}
+
+/// The value of a renewed token, or the reason why there is none.
+async fn renewed(
+    holding: &Arc<Holding>,
+    refusal: &RefusedRequest,
+    bearer: Option<Bearer>,
+) -> Value {
+    if let Some(fault) = troubled(holding) {
+        return Err(fault);
+    }
+    let before = generation(holding);
+    job::run(holding, Job::Renew).await?;
+    if let Some(header) = given_since(holding, before) {
+        return Ok(Some(header));
+    }
+    match settled(holding).await? {
+        Some(header) => Ok(Some(header)),
+        // The grant was dropped elsewhere.
+        None => sign_in(holding, refusal, Ask { bearer, scopes: Scopes::default() }).await,
     }
 }
 

@@ -112,7 +112,7 @@ impl Fetcher {
         let sent = async {
             let mut request = request(Method::POST, url, body)?;
             request.headers_mut().extend(headers);
-            let response = self.send(guard, url, request).await?;
+            let response = self.send(guard.allowed(url)?, url, request).await?;
             answer(response).await
         };
         timeout(POST_TIME, sent).await.ok().flatten().unwrap_or(Fetched::Missing)
@@ -122,7 +122,7 @@ impl Fetcher {
         let mut url = url.clone();
         for _ in 0..=REDIRECTS_MAX {
             let request = request(Method::GET, &url, Vec::new())?;
-            let response = self.send(guard, &url, request).await?;
+            let response = self.send(guard.readable(&url)?, &url, request).await?;
             let Some(next) = redirect(&url, &response) else { return answer(response).await };
             url = next;
         }
@@ -131,11 +131,11 @@ impl Fetcher {
 
     async fn send(
         &self,
-        guard: &Guard,
+        reach: AllowedAddresses,
         url: &Url,
         request: Request<Payload>,
     ) -> Option<HttpResponse> {
-        let client = self.client(url, guard.allowed(url)?)?;
+        let client = self.client(url, reach)?;
         match client.send(request).await {
             Ok(response) => Some(response),
             Err(error) => {
@@ -205,7 +205,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn c25_seconds_and_dates_of_retry_after_are_read() {
+    fn oauth_c25_seconds_and_dates_of_retry_after_are_read() {
         let read = |text: &'static str| {
             let mut headers = HeaderMap::new();
             headers.insert(header::RETRY_AFTER, HeaderValue::from_static(text));

@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn c23_two_stores_of_one_file_give_one_lease() {
+    async fn oauth_c23_two_stores_of_one_file_give_one_lease() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("sign-ins.json");
         let (one, other) = (FileStore::new(&path), FileStore::new(&path));

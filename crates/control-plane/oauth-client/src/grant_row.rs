@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn c23_a_stored_grant_has_all_that_its_renewal_needs() {
+    fn oauth_c23_a_stored_grant_has_all_that_its_renewal_needs() {
         let value = value();
         let stored = value.to_stored();
         let read = GrantValue::from_stored(&stored).unwrap();

@@ -3,13 +3,15 @@
 use narthex_http_client::AllowedAddresses;
 use narthex_oauth::Reach;
 use tokio::net::lookup_host;
-use url::{Host, Url};
+use url::{Host, Origin, Url};
 
 /// The addresses that requests of one server's sign-in may go to: https to public hosts, and the
 /// host's own network only for servers that are there themselves.
 #[derive(Debug, Clone)]
 pub(crate) struct Guard {
     reach: Reach,
+    /// The origin of the server itself, whose documents are read as its messages are.
+    server: Origin,
     /// True if the server itself is on loopback or in a private network.
     is_private: bool,
     /// Hosts that an operator chose for this server.
@@ -22,6 +24,7 @@ impl Guard {
         let hosts = chosen.iter().filter_map(|url| url.host().map(|host| host.to_owned()));
         Self {
             reach: Reach::of(server),
+            server: server.origin(),
             is_private: is_private(server).await,
             chosen: hosts.collect(),
         }
@@ -30,6 +33,16 @@ impl Guard {
     /// The rule for addresses that another party names.
     pub(crate) fn reach(&self) -> Reach {
         self.reach
+    }
+
+    /// The same for a document, which may be at the server itself whatever its scheme is.
+    pub(crate) fn readable(&self, url: &Url) -> Option<AllowedAddresses> {
+        let is_own = url.origin() == self.server && matches!(url.scheme(), "http" | "https");
+        match is_own {
+            // An operator chose this address.
+            true => Some(AllowedAddresses::Anywhere),
+            false => self.allowed(url),
+        }
     }
 
     /// The addresses to which a client for this address may connect; `None` if the address must not
@@ -82,7 +95,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn c9_a_public_server_leads_to_public_hosts_only() {
+    async fn oauth_c9_a_public_server_leads_to_public_hosts_only() {
         let guard = guard("https://1.1.1.1/mcp", &[]).await;
         assert_eq!(guard.allowed(&url("https://as.example/x")), Some(AllowedAddresses::Public));
         // The address is checked when it is dialled.
@@ -93,7 +106,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn c9_a_server_on_loopback_or_in_a_private_network_leads_there() {
+    async fn oauth_c9_a_server_on_loopback_or_in_a_private_network_leads_there() {
         let local = guard("http://127.0.0.1:1/mcp", &[]).await;
         let anywhere = Some(AllowedAddresses::Anywhere);
         assert_eq!(local.allowed(&url("http://localhost:2/x")), anywhere);
@@ -104,7 +117,16 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn c9_a_host_of_the_settings_may_be_private() {
+    async fn oauth_c9_documents_are_read_at_the_server_itself_and_nothing_is_sent_in_the_clear() {
+        let guard = guard("http://10.1.2.3/mcp", &[]).await;
+        let own = url("http://10.1.2.3/.well-known/x");
+        assert_eq!(guard.readable(&own), Some(AllowedAddresses::Anywhere));
+        assert_eq!(guard.allowed(&own), None);
+        assert_eq!(guard.readable(&url("http://10.1.2.4/.well-known/x")), None);
+    }
+
+    #[tokio::test]
+    async fn oauth_c9_a_host_of_the_settings_may_be_private() {
         let guard = guard("https://1.1.1.1/mcp", &["https://10.0.0.1/realm"]).await;
         let anywhere = Some(AllowedAddresses::Anywhere);
         assert_eq!(guard.allowed(&url("https://10.0.0.1/token")), anywhere);

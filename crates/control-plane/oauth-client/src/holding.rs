@@ -27,7 +27,7 @@ use crate::{
     fetch::Fetcher,
     grant_row::Held,
     guard::Guard,
-    state::{Kind, State, Trouble},
+    state::{Kind, OpenAttempt, State, Trouble},
     store::{GrantKey, GrantRow},
 };
 
@@ -281,12 +281,11 @@ impl Holding {
 
     fn take(&self, row: &GrantRow) -> Result<(), SignInError> {
         let held = Arc::new(Held::of(row, &self.entry.load().alias)?);
-        let now = self.now();
         self.update(|state| {
-            // With a usable grant, an open attempt is for further scopes.
-            if state.usable(now).is_none() {
-                state.attempt = None;
-            }
+            // An open attempt for further scopes stays open.
+            let requested = &held.value.grant.requested;
+            let is_open = |open: &Arc<OpenAttempt>| !requested.contains_all(&open.scopes);
+            state.attempt = state.attempt.take().filter(is_open);
             state.facts = held.facts.clone();
             state.held = Some(Arc::clone(&held));
             state.refused = None;

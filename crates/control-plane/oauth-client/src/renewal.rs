@@ -266,8 +266,10 @@ impl Renewal<'_> {
         let consequence = refusal.failure.consequence(plan.client.is_registered());
         if !consequence.drops_tokens {
             self.note(&refusal).await;
+            let now = holding.now();
+            let is_usable = holding.with_state(|state| state.usable(now).is_some());
             return match refusal.failure {
-                Failure::ScopeRefused => self.ask().await,
+                Failure::ScopeRefused if !is_usable => self.ask().await,
                 _ => Err(self.refusal(refusal)),
             };
         }
@@ -304,8 +306,15 @@ impl Renewal<'_> {
         }
     }
 
-    /// Opens an address at which a person signs in, for the scopes of the grant.
+    /// Opens an address at which a person signs in, for the scopes of the grant. An ended token is
+    /// not renewed meanwhile.
     async fn ask(&self) -> Result<(), SignInError> {
+        let (now, generation) = (self.holding.now(), self.held.generation);
+        self.holding.update(|state| {
+            if state.usable(now).is_none() {
+                state.refused = Some(generation);
+            }
+        });
         let further: Scopes = self.grant().requested.clone();
         consent::open(self.holding, Consent { further, ..Consent::default() }).await
     }

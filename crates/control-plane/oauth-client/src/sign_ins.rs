@@ -249,17 +249,6 @@ impl SignIns {
         Ok(done)
     }
 
-    /// Reads a grant of the store again in the background, as another process has written it.
-    pub fn reread(&self, key: &GrantKey) {
-        let known = self.known().get(key).cloned();
-        let read = |known: &Arc<ServerCredential>| {
-            known.holding.with_state(|state| state.read_at.is_some())
-        };
-        if let Some(known) = known.filter(read) {
-            drop(job::start(&known.holding, Job::Load));
-        }
-    }
-
     /// The status of a grant, from memory. `None` if nothing is known of it.
     #[must_use]
     pub fn status(&self, key: &GrantKey) -> Option<GrantStatus> {
@@ -296,7 +285,10 @@ impl SignIns {
     /// server that this process does not know, and does not wait.
     pub fn changed_elsewhere(&self, key: &GrantKey) {
         let known = self.known().get(key).cloned();
-        if let Some(known) = known {
+        let is_read = |known: &Arc<ServerCredential>| {
+            known.holding.with_state(|state| state.read_at.is_some())
+        };
+        if let Some(known) = known.filter(is_read) {
             drop(job::start(&known.holding, Job::Load));
         }
     }

@@ -114,6 +114,10 @@ impl State {
                 && self.active_trouble(now).is_none();
             return Need::Send { header: Some(held.header.clone()), is_due };
         }
+        let trouble = self.active_trouble(now).map(|trouble| Need::Fault(trouble.fault_at(now)));
+        if self.is_renewable() {
+            return trouble.unwrap_or(Need::Renew);
+        }
         if let Some(attempt) = self.open_attempt(now) {
             // Another process may have finished it.
             return match read_at < now {
@@ -121,16 +125,25 @@ impl State {
                 false => Need::Fault(consent_at(attempt, &Scopes::default())),
             };
         }
-        if let Some(trouble) = self.active_trouble(now) {
-            return Need::Fault(trouble.fault_at(now));
+        if let Some(trouble) = trouble {
+            return trouble;
         }
         match (&self.held, kind) {
+            // The server has refused the token once; a new one may be taken.
             (Some(held), _) if held.value.grant.can_renew() => Need::Renew,
             (_, Kind::EagerMachine) => Need::Request,
             (_, Kind::Person | Kind::LazyMachine | Kind::Faulty) => {
                 Need::Send { header: None, is_due: false }
             }
         }
+    }
+
+    /// True if the grant can be renewed, and the server has not refused its token.
+    fn is_renewable(&self) -> bool {
+        let held = self.held.as_ref();
+        held.is_some_and(|held| {
+            self.refused != Some(held.generation) && held.value.grant.can_renew()
+        })
     }
 
     /// The grant, if its access token can be sent.
@@ -206,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn c1_the_first_request_goes_without_a_token() {
+    fn oauth_c1_the_first_request_goes_without_a_token() {
         let state = State { read_at: Some(1), ..State::default() };
         let need = |kind| state.need(kind, 1);
         assert!(matches!(State::default().need(Kind::Person, 1), Need::Load));
@@ -229,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn c25_nothing_is_tried_before_the_delay_is_over() {
+    fn oauth_c25_nothing_is_tried_before_the_delay_is_over() {
         let fault = CredentialFault::Unavailable { why: "no".to_owned(), retry_after: None };
         let trouble = Trouble { fault, until: 10, failures: 2 };
         let state = State { read_at: Some(1), trouble: Some(trouble), ..State::default() };

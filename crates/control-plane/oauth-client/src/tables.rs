@@ -186,8 +186,8 @@ struct StoredClient {
 #[derive(Serialize, Deserialize)]
 struct StoredAttempt {
     state_hash: String,
-    value: String,
     key: GrantKey,
+    value: String,
     expires_at: u64,
 }
 
@@ -207,8 +207,8 @@ impl Tables {
             clients.map(|(key, value)| StoredClient { key: key.clone(), value: text(value) });
         let attempts = self.attempts.iter().map(|(state_hash, attempt)| StoredAttempt {
             state_hash: state_hash.clone(),
-            value: text(&attempt.value),
             key: attempt.key.clone(),
+            value: text(&attempt.value),
             expires_at: attempt.expires_at,
         });
         let stored = Stored {
@@ -230,8 +230,8 @@ impl Tables {
         });
         let clients = clients.into_iter().map(|stored| (stored.key, Secret::new(stored.value)));
         let attempts = attempts.into_iter().map(|stored| {
-            let StoredAttempt { state_hash, value, key, expires_at } = stored;
-            (state_hash, AttemptRow { value: Secret::new(value), key, expires_at })
+            let StoredAttempt { state_hash, key, value, expires_at } = stored;
+            (state_hash, AttemptRow { key, value: Secret::new(value), expires_at })
         });
         Ok(Self {
             grants: grants.collect(),
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn c23_one_of_several_writers_with_one_generation_wins() {
+    fn oauth_c23_one_of_several_writers_with_one_generation_wins() {
         let mut tables = Tables::default();
         let first = put(&mut tables, "one");
         let second = tables.renew_grant(&key("a"), renewed(first.generation, "two")).unwrap();
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn c23_a_lease_is_for_one_owner_until_it_ends() {
+    fn oauth_c23_a_lease_is_for_one_owner_until_it_ends() {
         let mut tables = Tables::default();
         let lease =
             |tables: &mut Tables, owner: &str, now| tables.lease(&key("a"), owner.into(), 10, now);
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn c13_of_two_registrations_at_once_the_first_wins() {
+    fn oauth_c13_of_two_registrations_at_once_the_first_wins() {
         let mut tables = Tables::default();
         let mut put = |value: &str, replaces: Option<&str>| {
             let replaces = replaces.map(Secret::new);
@@ -307,10 +307,10 @@ mod tests {
     }
 
     #[test]
-    fn c16_an_attempt_is_taken_once_and_in_time() {
+    fn oauth_c16_an_attempt_is_taken_once_and_in_time() {
         let mut tables = Tables::default();
         for (hash, expires_at) in [("a", 10), ("b", 20)] {
-            let attempt = AttemptRow { value: Secret::new("v"), key: key("a"), expires_at };
+            let attempt = AttemptRow { key: key("a"), value: Secret::new("v"), expires_at };
             tables.put_attempt(hash.to_owned(), attempt, 0);
         }
         assert!(tables.take_attempt("b", 19).is_some());
@@ -324,7 +324,7 @@ mod tests {
         put(&mut tables, "s3cret");
         tables.lease(&key("a"), "x".to_owned(), 10, 5);
         tables.put_client(client_key(), Secret::new("c"), None);
-        let attempt = AttemptRow { value: Secret::new("v"), key: key("a"), expires_at: 9 };
+        let attempt = AttemptRow { key: key("a"), value: Secret::new("v"), expires_at: 9 };
         tables.put_attempt("h".to_owned(), attempt, 0);
         let text = tables.to_json();
         let read = Tables::from_json(text.expose().as_bytes()).unwrap();

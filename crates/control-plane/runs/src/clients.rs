@@ -1,7 +1,8 @@
 //! Registered MCP clients connect without an operator who creates a run for them: each acts for a
 //! run of its own session. A client that connects while none of its runs is active gets a new one.
 
-mod in_profile;
+mod at_the_door;
+mod of_live;
 pub(crate) mod tokens;
 
 use std::{
@@ -69,7 +70,7 @@ impl Runs {
         self.control().to_the_end(revoking).await?
     }
 
-    /// Ends the sessions of all clients of a principal that is disabled.
+    /// Ends the sessions of all clients of a principal that is disabled, or that act for it.
     ///
     /// # Errors
     /// When the store fails.
@@ -77,7 +78,7 @@ impl Runs {
         let workspaces = self.store()?.workspaces().all().await.map_err(ControlError::Store)?;
         for workspace in workspaces {
             for client in self.control().clients(&workspace.id)? {
-                if client.account.id == *of
+                if (client.account.id == *of || client.acts_for() == Some(of))
                     && let Some(session) = client.row.session
                 {
                     self.end_of_client(&workspace.id, session, by).await?;
@@ -103,7 +104,7 @@ impl Runs {
     /// The active run of a client in this process. Reads only the memory.
     #[must_use]
     pub fn live_run_of(&self, client: &KnownClient) -> Option<Arc<RunView>> {
-        if client.row.profile.is_some() {
+        if client.row.agent.is_none() {
             return self.shared.gateway.client_run(&client.row.id);
         }
         self.shared.gateway.runs().get(client.row.run?)
@@ -115,14 +116,20 @@ impl Runs {
     /// # Errors
     /// When the run cannot begin.
     pub async fn run_of(&self, client: &KnownClient) -> Result<Option<Arc<RunView>>, RunError> {
-        if let Some(profile) = &client.row.profile {
-            return self.begin_in_profile(client, profile).map(Some);
+        if client.row.agent.is_none() {
+            return self.begin_in_live(client).map(Some);
         }
         let (runs, workspace) = (self.clone(), client.row.workspace.clone());
         let id = client.row.id.clone();
         // The task completes also if the caller disconnects: other callers wait for the run.
         let begun = self.control().spawn(async move { runs.begun_of(&workspace, &id).await }).await;
-        begun.unwrap_or_else(|error| Err(ControlError::Bug(error).into()))
+        let begun = begun.unwrap_or_else(|error| Err(ControlError::Bug(error).into()));
+        if let Ok(Some(run)) = &begun
+            && client.connection.is_some()
+        {
+            self.end_with(client, run);
+        }
+        begun
     }
 
     async fn begun_of(
@@ -193,7 +200,8 @@ impl Runs {
             let left = left.clamp(Duration::from_secs(1), LIFE);
             asked.insert("expires_in".to_owned(), json!(left.as_secs()));
         }
-        let by = || Creator::Member(client.account.actor(), None);
+        // The human who consented at the door drives the run.
+        let by = || Creator::Member(client.account.actor(), client.acts_for().cloned());
         if let Some(session) = client.row.session {
             self.check_goes_on(workspace, session).await?;
             let mut again = asked.clone();

@@ -255,11 +255,11 @@ impl Runs {
         }
     }
 
-    /// True for the run of the process itself, and for those by which its clients see through
-    /// profiles: all of these belong to its session.
+    /// True for the run of the process itself, and for those by which clients see the live
+    /// configuration beside it: all of these belong to its session.
     #[must_use]
     pub fn is_local(&self, run: &RunView) -> bool {
-        run.id == self.shared.options.local || run.profile().is_some()
+        run.id == self.shared.options.local || run.is_beside()
     }
 
     fn control(&self) -> &Control {

@@ -29,6 +29,8 @@ pub use objects::definitions::{
     DefinitionHead, DefinitionRow, DefinitionState, Definitions, DefinitionsOf, KnownDefinition,
     NewDefinition,
 };
+pub use objects::door::{DoorClientRow, DoorConnectionRow, DoorRequestRow, DoorRows};
+pub use objects::door_tokens::{DoorCodeRow, DoorFamilyRow, DoorTokenRow, DoorTokens, UsedCode};
 pub use objects::env_bindings::{EnvBindingRow, EnvBindings};
 pub use objects::events::{
     AppendedEvent, EventFeed, EventFilter, EventPage, EventRow, EventRows, EventStream, EventsOf,

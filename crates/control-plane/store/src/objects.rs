@@ -6,6 +6,8 @@ pub(crate) mod children;
 pub(crate) mod costs;
 pub(crate) mod cuts;
 pub(crate) mod definitions;
+pub(crate) mod door;
+pub(crate) mod door_tokens;
 pub(crate) mod env_bindings;
 pub(crate) mod events;
 pub(crate) mod grant_requests;

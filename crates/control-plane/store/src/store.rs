@@ -8,11 +8,11 @@ use narthex_model::{CatalogKind, Secret, WorkspaceId};
 use crate::schema::{connect, open};
 use crate::{
     Audit, CatalogRows, CatalogStep, Channels, ConnectError, CostRows, CutRows, Definitions,
-    DefinitionsOf, EnvBindings, EventRows, GrantRequests, GrantRows, Inboxes, KeptAnswers, Logins,
-    McpClients, OAuthAttempts, OAuthClients, OAuthGrants, OpenError, Principals, Proofs,
-    RestingRows, RunRows, Secrets, SeededDefaults, ServerFlags, ServiceTokens, SessionRows, Shares,
-    StatementError, SuspendedRows, TrafficRows, TrustedFiles, Webhooks, WorkspaceRulesRows,
-    Workspaces,
+    DefinitionsOf, DoorRows, DoorTokens, EnvBindings, EventRows, GrantRequests, GrantRows, Inboxes,
+    KeptAnswers, Logins, McpClients, OAuthAttempts, OAuthClients, OAuthGrants, OpenError,
+    Principals, Proofs, RestingRows, RunRows, Secrets, SeededDefaults, ServerFlags, ServiceTokens,
+    SessionRows, Shares, StatementError, SuspendedRows, TrafficRows, TrustedFiles, Webhooks,
+    WorkspaceRulesRows, Workspaces,
     database::Database,
     objects::definitions::{
         numbers,
@@ -197,6 +197,18 @@ impl Store {
     #[must_use]
     pub fn mcp_clients(&self) -> McpClients<'_> {
         McpClients::new(&self.database)
+    }
+
+    /// Programs that ask the door for tokens, their requests, and the consents of humans.
+    #[must_use]
+    pub fn door(&self) -> DoorRows<'_> {
+        DoorRows::new(&self.database)
+    }
+
+    /// Codes and tokens of the door.
+    #[must_use]
+    pub fn door_tokens(&self) -> DoorTokens<'_> {
+        DoorTokens::new(&self.database)
     }
 
     /// Grants of narthex at the authorization servers of others.

@@ -6,6 +6,7 @@ mod profiles;
 mod runs;
 mod tool_equivalents;
 
+pub use self::profiled::LiveClient;
 use self::profiles::ProfileRuns;
 pub use self::tool_equivalents::{DoneAlike, NotAllowed};
 use std::{

@@ -36,7 +36,7 @@ pub use built_in::{
 pub use call::answering::Answering;
 pub use caller::{Caller, TraceContext};
 pub use endpoint::Endpoint;
-pub use gateway::{DoneAlike, Gateway, NotAllowed};
+pub use gateway::{DoneAlike, Gateway, LiveClient, NotAllowed};
 pub use ledger::{Consumed, Consuming, GrantLedger, LedgerError};
 pub use lists::pages::ToPage;
 pub use narthex_model::{RunId, RunToken};

@@ -5,7 +5,8 @@ use std::{fmt, sync::Arc};
 
 use http::{HeaderMap, header, request::Parts};
 use narthex_control::{
-    AccessError, Account, Actor, ActorKind, Control, KnownClient, KnownToken, SignedIn,
+    AccessError, Account, Actor, ActorKind, Control, DoorAccess, DoorDesk, KnownClient, KnownToken,
+    SignedIn,
 };
 use narthex_gateway::{Gateway, Holder, RunToken, RunView};
 use narthex_model::{ErrorKind, PrincipalId, Reader, Role, WorkspaceId};
@@ -63,6 +64,8 @@ pub(crate) enum Caller {
     Principal(Principal),
     /// A registered MCP client, which can reach only the endpoints of its run.
     Client(Arc<KnownClient>),
+    /// A client with an access token of the door, which opens one endpoint.
+    Delegated(DoorAccess),
 }
 
 /// The credential that a request carries.
@@ -84,7 +87,7 @@ pub(crate) struct Proofs<'d> {
 
 /// Identifies the caller. Returns `None` if the request has no credentials, or credentials that
 /// prove no identity. No other function identifies callers. It reads only memory, except for the
-/// token of a run that this process has not loaded yet.
+/// token of a run or of the door that this process has not loaded yet.
 pub(crate) async fn authenticate(
     proofs: Proofs<'_>,
     parts: &Parts,
@@ -130,7 +133,13 @@ async fn of_token(proofs: Proofs<'_>, token: &str) -> Result<Option<Caller>, Pro
     if let Some(token) = control.authenticate(token).map_err(problem)? {
         return known(Principal::Known(token));
     }
-    Ok(control.authenticate_client(token).map_err(problem)?.map(Caller::Client))
+    if let Some(client) = control.authenticate_client(token).map_err(problem)? {
+        return Ok(Some(Caller::Client(client)));
+    }
+    let Some(desk) = DoorDesk::of(control) else { return Ok(None) };
+    // Boxed: reading the store must not enlarge the future of every call.
+    let access = Box::pin(desk.access(token)).await?;
+    Ok(access.map(Caller::Delegated))
 }
 
 impl<'r> Credential<'r> {

@@ -28,6 +28,8 @@ const VARY_PREFLIGHT: HeaderValue = HeaderValue::from_static(
 const REQUEST_PRIVATE: HeaderName =
     HeaderName::from_static("access-control-request-private-network");
 const ALLOW_PRIVATE: HeaderName = HeaderName::from_static("access-control-allow-private-network");
+/// The value that lets any page read an answer.
+const ANY: HeaderValue = HeaderValue::from_static("*");
 /// The longest list of header names that a preflight request may have.
 const HEADERS_MAX: usize = 4096;
 
@@ -73,6 +75,18 @@ pub(crate) fn open(origin: HeaderValue, headers: &mut HeaderMap) {
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
     headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);
     headers.append(header::VARY, VARY);
+}
+
+/// Answers the preflight request of any page; `None` for every other request. For routes to which
+/// browsers send no cookies.
+pub(crate) fn preflight_of_any(request: &Request<RequestBody>) -> Option<Response> {
+    let any = ANY;
+    preflight(&any, request)
+}
+
+/// Adds the header that allows any page to read an answer.
+pub(crate) fn open_to_any(headers: &mut HeaderMap) {
+    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, ANY);
 }
 
 fn is_list(names: &&HeaderValue) -> bool {

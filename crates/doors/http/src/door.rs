@@ -120,9 +120,19 @@ impl Router {
     }
 
     /// Answers a request of a page in a browser, whose origin may be one that may use the door.
-    async fn answer_page(&self, request: Request<RequestBody>) -> http::Response<ResponseBody> {
+    async fn answer_page(&self, mut request: Request<RequestBody>) -> http::Response<ResponseBody> {
+        if self.0.is_open_to_pages(&request) {
+            if let Some(response) = cors::preflight_of_any(&request) {
+                return response;
+            }
+            request.headers_mut().remove(header::ORIGIN);
+            let mut response = self.answer_any(request).await;
+            cors::open_to_any(response.headers_mut());
+            return response;
+        }
         let is_own = routes::find(request.uri().path())
-            .is_some_and(|place| matches!(place.first().access, Access::Own(_)));
+            .is_some_and(|place| matches!(place.first().access, Access::Own(_)))
+            && !self.0.is_for_programs(request.uri().path());
         let origin = cors::origin(&self.0.guard, &request).filter(|_| !is_own);
         let Some(origin) = origin else { return self.answer_any(request).await };
         if let Some(response) = cors::preflight(&origin, &request) {
@@ -213,6 +223,9 @@ impl Door {
             // Boxed: this rare path must not enlarge the future of every call.
             return Box::pin(self.own(&place, &parts, body)).await;
         }
+        if let Some(refused) = found.and_then(|place| self.refuse_query(&place, &parts)) {
+            return refused;
+        }
         let caller = match authenticate(self.proofs(), &parts).await {
             Ok(Some(caller)) => caller,
             Ok(None) => {
@@ -222,6 +235,10 @@ impl Door {
             Err(problem) => return problem.answer(),
         };
         let Some(place) = found else { return not_found() };
+        let caller = match self.delegated(caller, &place, &parts) {
+            Ok(caller) => caller,
+            Err(refused) => return *refused,
+        };
         // MCP endpoints check the method later, after they have checked that the endpoint exists.
         let route = place.route(&parts.method).unwrap_or_else(|| place.first());
         let run = match (route.access, caller) {
@@ -235,6 +252,9 @@ impl Door {
                 Err(refused) => return refused,
             },
             (_, Caller::Client(client)) => return self.no_client(&client, parts.uri.path()),
+            (_, Caller::Delegated(access)) => {
+                return self.no_client(&access.client, parts.uri.path());
+            }
             (Access::Client, Caller::Principal(principal)) => {
                 return self.no_run(&principal, parts.uri.path());
             }
@@ -294,8 +314,10 @@ impl Door {
 
     /// Serves a route with a proof of its own.
     async fn own(&self, place: &Place<'_>, parts: &Parts, body: RequestBody) -> Response {
-        match place.first().target {
-            Target::OAuth(_) => oauth::answer(self, place, parts).await,
+        match (place.first().target, place.route(&parts.method)) {
+            (Target::OAuth(_), _) => oauth::answer(self, place, parts).await,
+            (Target::Program(target), Some(_)) => self.program(target, parts, body).await,
+            (Target::Program(_), None) => wrong_method(&place.allowed()),
             _ => self.sign_in(place, parts, body).await,
         }
     }
@@ -306,8 +328,8 @@ impl Door {
         let control = control.filter(|control| control.sign_in_origin().is_some());
         let Some(control) = control else { return not_found() };
         let Some(route) = place.route(&parts.method) else { return wrong_method(&place.allowed()) };
-        let Target::SignIn(target) = route.target else { return not_found() };
         let segments = place.segments;
+        let Target::SignIn(target) = route.target else { return not_found() };
         Visitor { door: self, control, target, segments, parts }.answer(body).await
     }
 
@@ -323,7 +345,7 @@ impl Door {
         let is_call = place.is_some_and(|place| place.first().target == Target::ToolCall);
         let problem = if is_call { problem } else { problem.with_code(code) };
         let mut response = closing(problem.answer());
-        let bearer = HeaderValue::from_static("Bearer");
+        let bearer = self.challenge(parts).unwrap_or(HeaderValue::from_static("Bearer"));
         response.headers_mut().insert(header::WWW_AUTHENTICATE, bearer);
         response
     }
@@ -454,7 +476,7 @@ impl Door {
         }
         let principal = match authenticate(self.proofs(), parts).await {
             Ok(Some(Caller::Principal(principal))) => principal,
-            Ok(Some(Caller::Client(_)) | None) | Err(_) => return health,
+            Ok(Some(Caller::Client(_) | Caller::Delegated(_)) | None) | Err(_) => return health,
         };
         let nowhere = || Err(Problem::new(ErrorKind::NotFound, "nothing is here"));
         if authorize(Access::Shared, &principal, nowhere).is_err() {

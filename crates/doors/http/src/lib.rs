@@ -26,6 +26,7 @@ mod openapi;
 mod options;
 mod post;
 mod problem;
+mod programs;
 mod replay;
 mod respond;
 mod routes;

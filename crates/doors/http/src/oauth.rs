@@ -8,7 +8,7 @@
 mod page;
 
 use http::{StatusCode, header, request::Parts};
-use narthex_control::{Control, ControlError, SignedIn, public_base};
+use narthex_control::{Control, ControlError, SignInVerbs, SignedIn, public_base};
 use narthex_model::{SharedGrant, with_causes};
 use percent_encoding::percent_decode_str;
 
@@ -62,7 +62,7 @@ async fn callback(door: &Door, control: &Control, segment: &str, parts: &Parts) 
     }
     let signed_in = signed_in(control, parts);
     let session = signed_in.as_ref().map(|signed_in| signed_in.session.clone());
-    match control.finish_sign_in(query, server.clone(), session).await {
+    match SignInVerbs::of(control).finish(query, server.clone(), session).await {
         Ok(finished) if finished.key.user.is_some() => page::connected(&finished.alias),
         Ok(finished) => page::done(&finished.alias),
         Err(ControlError::SignIn(error)) => {
@@ -72,7 +72,7 @@ async fn callback(door: &Door, control: &Control, segment: &str, parts: &Parts) 
             if error.is_unproved() {
                 door.refused(REFUSED);
                 if let (Some(id), Some(signed_in)) = (&personal, &signed_in) {
-                    control.connection_refused(id, signed_in.account.actor());
+                    SignInVerbs::of(control).connection_refused(id, signed_in.account.actor());
                 }
             }
             tracing::info!("a sign-in to a server was not finished: {}", with_causes(&error));
@@ -102,7 +102,7 @@ fn elsewhere(control: &Control, parts: &Parts) -> Option<String> {
 }
 
 fn client_metadata(control: &Control) -> Response {
-    match control.client_document() {
+    match SignInVerbs::of(control).client_document() {
         Some(document) => respond::json(StatusCode::OK, document.to_string().into_bytes().into()),
         None => not_found(),
     }

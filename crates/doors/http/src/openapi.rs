@@ -29,7 +29,7 @@ const LINES: &str = "application/x-ndjson";
 const PROBLEM: &str = "application/problem+json";
 
 /// The schema and the description of a name in braces, by the segment in front of it.
-const SEGMENTS: [(&str, Shape, &str); 31] = [
+const SEGMENTS: [(&str, Shape, &str); 36] = [
     ("mcp", of::<shapes::Alias>(), "A server of the run."),
     ("p", of::<shapes::ProfileName>(), "A profile."),
     ("profiles", of::<shapes::ProfileRef>(), "The profile."),
@@ -38,6 +38,11 @@ const SEGMENTS: [(&str, Shape, &str); 31] = [
         of::<shapes::VfsPath>(),
         "The rest of the path: a path of the namespace without its first slash.",
     ),
+    ("oauth-protected-resource", of::<shapes::ResourcePath>(), "The endpoint."),
+    ("oauth-authorization-server", of::<shapes::ResourcePath>(), "The endpoint."),
+    ("openid-configuration", of::<shapes::ResourcePath>(), "The endpoint."),
+    ("consent", of::<shapes::ConsentToken>(), "The token of the page."),
+    ("clients", of::<shapes::McpClientId>(), "The client."),
     ("link", of::<shapes::SignInToken>(), "The token of the link."),
     ("oidc", of::<shapes::ProviderName>(), "The provider."),
     ("servers", of::<shapes::ServerName>(), "The server."),

@@ -48,6 +48,16 @@ const ANSWER: &[Role] = &[Role::Admin, Role::Author, Role::Runner];
 const SEE_CATALOG: &[Role] = &[Role::Admin, Role::Author, Role::Auditor];
 const SEE_RUNS: &[Role] = &[Role::Admin, Role::Runner, Role::Auditor];
 
+/// A request of a program at the authorization server of the door.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ProgramTarget {
+    /// A document about the door.
+    Metadata,
+    Register,
+    Token,
+    Revoke,
+}
+
 /// A resource of the registry API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RegistryTarget {
@@ -118,6 +128,8 @@ pub(crate) enum Target {
     Passkeys,
     PasskeyRemove,
     SignIn(SignInTarget),
+    /// A program at the authorization server of the door.
+    Program(ProgramTarget),
     /// The end of a sign-in to a server.
     OAuth(OAuthTarget),
     /// The sign-in to a server of the configuration.
@@ -158,6 +170,9 @@ pub(crate) enum Target {
 
 /// The proof of a request by a browser that has signed in or is signing in (D4).
 const SESSION: &str = "the session's cookie, and the token in its page";
+/// The proof of a browser on the page of consent.
+const BROWSER: &str = "the session's cookie, or on loopback that of the page; and the token in it";
+const PUBLIC: &str = "none: it is public";
 const STATE: &str = "the code, the state, and the cookie of the browser that started the sign-in";
 
 /// The proof of the redirect of an authorization server, which a browser follows.
@@ -229,7 +244,25 @@ pub const ROUTES: &[Route] = &[
         SignInTarget::OidcBegin,
     ),
     own("/signin/oidc/{provider}/callback", READ, STATE, SignInTarget::OidcCallback),
+    own("/signin/clients/{id}/remove", "POST", SESSION, SignInTarget::ClientRemove),
     own("/signout", "POST", SESSION, SignInTarget::SignOut),
+    program("/.well-known/oauth-protected-resource", READ, PUBLIC, ProgramTarget::Metadata),
+    program("/.well-known/oauth-protected-resource/{path}", READ, PUBLIC, ProgramTarget::Metadata),
+    program("/.well-known/oauth-authorization-server", READ, PUBLIC, ProgramTarget::Metadata),
+    program(
+        "/.well-known/oauth-authorization-server/{path}",
+        READ,
+        PUBLIC,
+        ProgramTarget::Metadata,
+    ),
+    program("/.well-known/openid-configuration", READ, PUBLIC, ProgramTarget::Metadata),
+    program("/.well-known/openid-configuration/{path}", READ, PUBLIC, ProgramTarget::Metadata),
+    program("/register", "POST", "none: it is open, within limits", ProgramTarget::Register),
+    program("/token", "POST", "the code or refresh token, and the client's", ProgramTarget::Token),
+    program("/revoke", "POST", "the token, and the client's", ProgramTarget::Revoke),
+    own("/authorize", READ, "none: it shows the sign-in page", SignInTarget::Authorize),
+    own("/consent/{token}", READ, "the cookie of the page", SignInTarget::Consent),
+    own("/consent/{token}", "POST", BROWSER, SignInTarget::ConsentAnswer),
     own(DECIDE, READ, "the session's cookie; without it, the sign-in page", SignInTarget::Decision),
     own(DECIDE, "POST", SESSION, SignInTarget::Decide),
     own(
@@ -509,6 +542,15 @@ const fn own(
     target: SignInTarget,
 ) -> Route {
     route(template, methods, Access::Own(proof), Target::SignIn(target))
+}
+
+const fn program(
+    template: &'static str,
+    methods: &'static str,
+    proof: &'static str,
+    target: ProgramTarget,
+) -> Route {
+    route(template, methods, Access::Own(proof), Target::Program(target))
 }
 
 const fn signed(

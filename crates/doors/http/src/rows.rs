@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, sync::Arc, time::SystemTime};
 
-use narthex_control::{Control, FileStatus};
+use narthex_control::{Control, FileStatus, SignInVerbs};
 use narthex_gateway::shown;
 use narthex_model::{CallError, Pid, Reader, RowWarning, ServerDefinition, Target, Timestamp};
 use narthex_policy::RunPolicy;
@@ -139,7 +139,8 @@ impl shapes::ServerRow {
         control: Option<&Control>,
     ) -> Self {
         let alias = row.alias.as_ref().filter(|_| !row.is_overridden && reader == Reader::Operator);
-        let status = control.zip(alias).and_then(|(control, alias)| control.sign_in_status(alias));
+        let status =
+            control.zip(alias).and_then(|(control, alias)| SignInVerbs::of(control).status(alias));
         let Some(status) = status else { return self };
         let auth_url = status.pending.as_ref().map(ToString::to_string);
         Self { auth_url, sign_in: facts(&status.facts), ..self }

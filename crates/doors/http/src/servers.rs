@@ -200,6 +200,7 @@ impl Asked<'_> {
             // The door answers these routes itself.
             Target::SignIn(_)
             | Target::OAuth(_)
+            | Target::Program(_)
             | Target::Health
             | Target::Ready
             | Target::Aggregated

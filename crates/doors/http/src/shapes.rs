@@ -51,6 +51,7 @@ mod files;
 mod grants;
 mod ids;
 mod limits;
+mod oauth;
 mod outbound;
 mod page;
 mod part;
@@ -78,6 +79,7 @@ pub(crate) use self::{
     grants::*,
     ids::*,
     limits::*,
+    oauth::*,
     outbound::*,
     page::{PAGE_MAX, Page},
     part::As,

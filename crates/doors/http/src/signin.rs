@@ -4,13 +4,13 @@
 //! its own (D4), named in the table of routes. A request that changes data must come from our own
 //! page (`Origin`). If it needs a session, it must also repeat a value that only our page can read.
 
+mod authorize;
+mod choices;
 mod connection;
 mod cookie;
 mod decision;
 mod page;
 mod passkeys;
-
-use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header, request::Parts};
@@ -40,9 +40,6 @@ const BODY_MAX: usize = 64 * 1024;
 /// The header in which a request by cookie repeats its form token; forms use a field instead.
 const CSRF_HEADER: HeaderName = HeaderName::from_static("x-narthex-csrf");
 
-/// The time for which a browser remembers the page that it asked for before the sign-in.
-const ONWARD: Duration = Duration::from_mins(15);
-
 /// The target of a route of the sign-in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SignInTarget {
@@ -60,6 +57,13 @@ pub(crate) enum SignInTarget {
     OidcBegin,
     OidcCallback,
     SignOut,
+    /// The removal of a client that the human let in.
+    ClientRemove,
+    /// The request of a program that asks for tokens.
+    Authorize,
+    /// The page on which a human answers that program.
+    Consent,
+    ConsentAnswer,
     /// The page on which a human decides a run's grant request.
     Decision,
     Decide,
@@ -85,6 +89,10 @@ impl SignInTarget {
             | Self::LinkMake
             | Self::OidcBegin
             | Self::SignOut
+            | Self::ClientRemove
+            | Self::Authorize
+            | Self::Consent
+            | Self::ConsentAnswer
             | Self::Decision
             | Self::Decide
             | Self::Connection
@@ -148,6 +156,10 @@ impl Visitor<'_> {
             SignInTarget::OidcBegin => self.begin_oidc().await,
             SignInTarget::OidcCallback => self.finish_oidc().await,
             SignInTarget::SignOut => self.sign_out(body).await,
+            SignInTarget::ClientRemove => self.remove_client(body).await,
+            SignInTarget::Authorize => self.authorize().await,
+            SignInTarget::Consent => self.consent().await,
+            SignInTarget::ConsentAnswer => self.answer_consent(body).await,
             SignInTarget::Decision => self.decision().await,
             SignInTarget::Decide => self.decide(body).await,
             SignInTarget::Connection => self.connection().await,
@@ -196,6 +208,7 @@ impl Visitor<'_> {
         Ok(page::account(&page::Shown {
             signed_in: &signed_in,
             passkeys,
+            clients: self.clients_of(&signed_in),
             csrf,
             has_passkeys: self.control.has_passkeys(),
             adds_passkeys: self.control.adds_passkeys(&signed_in).await?,

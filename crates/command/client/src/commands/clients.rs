@@ -106,6 +106,7 @@ fn show(client: &Value, context: &Context) -> Result<ExitCode, Failure> {
             table::text(client, "created_by"),
             match client["profile"].as_str() {
                 Some(profile) => format!("profile  {}", harmless(profile)),
+                None if client["agent_name"].is_null() => "sees     all servers".to_owned(),
                 None => format!("agent    {}", table::text(client, "agent_name")),
             },
             origins.join(", "),
@@ -115,6 +116,13 @@ fn show(client: &Value, context: &Context) -> Result<ExitCode, Failure> {
             table::or_none(client, "session_id"),
             table::or_none(client, "run_id"),
         ))?;
+        if client["program"].is_string() {
+            output::line(&format!(
+                "  program  {}\n  acts for {}",
+                table::text(client, "program"),
+                table::text(client, "acts_for"),
+            ))?;
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -127,6 +135,7 @@ fn opens(client: &Value) -> String {
         Some("agent_inactive") => "agent not active",
         Some("profile_gone") => "no usable profile",
         Some("disabled") => "principal disabled",
+        Some("human_lost") => "its human is disabled or lacks the role",
         Some(why) => &harmless(why),
     };
     match (client["is_live"] == true, why) {
@@ -143,6 +152,7 @@ fn row(client: &Value) -> Vec<String> {
         table::text(client, "client"),
         match client["profile"].as_str() {
             Some(profile) => format!("profile {}", harmless(profile)),
+            None if client["agent_name"].is_null() => "all servers".to_owned(),
             None => table::text(client, "agent_name"),
         },
         opens(client),

@@ -4,8 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use narthex_client::door::local_url;
 use narthex_control::{
-    CLIENT_METADATA, CLIENT_NAME, Control, ServerSignIns, SignInCounts, oauth::StoredTokens,
-    public_base,
+    CLIENT_METADATA, CLIENT_NAME, Control, ServerSignIns, SignInCounts, SignInVerbs,
+    oauth::StoredTokens, public_base,
 };
 use narthex_gateway::{Gateway, metrics::Labelled};
 use narthex_model::WorkspaceId;
@@ -101,9 +101,10 @@ fn usual(
 pub(super) fn begin(opened: Option<Opened>, control: Option<&Control>, gateway: &Gateway) {
     let (Some(opened), Some(control)) = (opened, control) else { return };
     let Opened { all: ServerSignIns { sign_ins, counts }, stored } = opened;
-    let follower = control.clone();
+    let verbs = SignInVerbs::of(control);
+    drop(control.spawn(verbs.clone().follow()));
     let following = stored.watch_changes(control.closing(), move |key| {
-        follower.grant_was_stored(&key);
+        verbs.was_stored(&key);
     });
     drop(control.spawn(following));
     gateway.metrics().measure_each(Labelled {

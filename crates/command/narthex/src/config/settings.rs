@@ -32,7 +32,7 @@ use toml::{Table, Value};
 
 use super::{
     ConnectionOptions, SignIn, TlsPlace, connections, journal, keys, keys::KeyPlace,
-    layers::Layers, signin, tls, variables,
+    layers::Layers, oauth, signin, tls, variables,
 };
 
 /// A gibibyte: five shares of the largest size.
@@ -586,7 +586,9 @@ fn sign_in(layers: &Layers, env: &dyn Fn(&str) -> Option<String>) -> (SignIn, Ve
     let sign_in = signin::read(public_url, providers, env, &mut faults);
     let given = layers.get("oauth.client_metadata_url");
     let document = given.and_then(|given| Some((given.value.as_str()?, given.source.as_str())));
-    (sign_in.with_client_metadata(document, &mut faults), faults)
+    let mut sign_in = sign_in.with_client_metadata(document, &mut faults);
+    sign_in.door = oauth::read(|path| layers.get(path), &mut faults);
+    (sign_in, faults)
 }
 
 /// The executors of runs, and the faults of their settings.

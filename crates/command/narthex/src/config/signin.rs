@@ -1,6 +1,6 @@
 //! The settings of signing in: the daemon's address for browsers, and OpenID providers.
 
-use std::{collections::BTreeMap, path::Path};
+use std::{collections::BTreeMap, net::SocketAddr, path::Path};
 
 use fs_err as fs;
 use narthex_control::{LoginOptions, ProviderOptions};
@@ -11,6 +11,8 @@ use narthex_login::{
 use narthex_model::{Role, Roles, Secret, WorkspaceId, meant_hint};
 use toml::{Table, Value};
 use url::Url;
+
+use super::oauth::DoorGiven;
 
 /// Prefix of the variable with narthex's password at a provider; the provider's name follows.
 pub(crate) const SECRET: &str = "NARTHEX_OIDC_SECRET_";
@@ -23,20 +25,23 @@ const MEMBERS: [&str; 6] =
 pub(crate) struct SignIn {
     public_url: Option<PublicOrigin>,
     providers: Vec<ProviderOptions>,
+    /// The door as an authorization server.
+    pub(super) door: DoorGiven,
     client_metadata_url: Option<Url>,
 }
 
 impl SignIn {
-    /// The options; unset ones depend on the port of the listener, and on its encryption.
+    /// The options; unset ones depend on the address of the listener, and on its encryption.
     #[must_use]
-    pub(crate) fn options(&self, port: u16, is_tls: bool) -> LoginOptions {
+    pub(crate) fn options(&self, listen: SocketAddr, is_tls: bool) -> LoginOptions {
         let usual = || {
             let scheme = if is_tls { "https" } else { "http" };
-            let url = format!("{scheme}://localhost:{port}");
+            let url = format!("{scheme}://localhost:{}", listen.port());
             PublicOrigin::parse(&url).expect("localhost is a secure origin")
         };
         let origin = self.public_url.clone().unwrap_or_else(usual);
-        LoginOptions { providers: self.providers.clone(), ..LoginOptions::new(origin) }
+        let door = self.door.options(&origin, self.public_url.is_some(), listen);
+        LoginOptions { providers: self.providers.clone(), door, ..LoginOptions::new(origin) }
     }
 
     /// The address of the pages, if it is set.
@@ -301,14 +306,15 @@ mod tests {
 
     #[test]
     fn pages_are_at_localhost_without_a_configured_url() {
-        let origin = |is_tls| SignIn::default().options(7717, is_tls).origin.as_str().to_owned();
+        let listen = SocketAddr::from(([127, 0, 0, 1], 7717));
+        let origin = |is_tls| SignIn::default().options(listen, is_tls).origin.as_str().to_owned();
         assert_eq!(origin(false), "http://localhost:7717");
         assert_eq!(origin(true), "https://localhost:7717");
         let mut faults = Vec::new();
         let env = |_: &str| None;
         let url = "https://narthex.example";
         let sign_in = read(Some((url, "x")), None, &env, &mut faults);
-        assert_eq!(sign_in.options(7717, false).origin.as_str(), url);
+        assert_eq!(sign_in.options(listen, false).origin.as_str(), url);
         assert_eq!(sign_in.host(), Some("narthex.example"));
         read(Some(("http://narthex.example", "x")), None, &env, &mut faults);
         assert_eq!(faults.len(), 1);

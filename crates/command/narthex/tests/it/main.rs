@@ -44,6 +44,7 @@ mod limits;
 mod local_secrets;
 mod matrix;
 mod mcp;
+mod one_url;
 mod operators;
 mod orchestrator;
 mod outbound;

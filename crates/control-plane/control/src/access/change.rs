@@ -41,7 +41,7 @@ impl Control {
     }
 
     /// Checks that the workspace exists.
-    pub(super) fn known_workspace(&self, id: &WorkspaceId) -> Result<(), ControlError> {
+    pub(crate) fn known_workspace(&self, id: &WorkspaceId) -> Result<(), ControlError> {
         self.needed_store()?;
         match self.access().workspaces.contains_key(id) {
             true => Ok(()),

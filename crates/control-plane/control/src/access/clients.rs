@@ -18,7 +18,7 @@ use super::{AccessError, KnownClient, McpClientToken, change::of_statement, prin
 use crate::{By, Control, ControlError};
 
 /// Largest number of admitted clients of a workspace.
-const LIVE_MAX: usize = 1000;
+pub(crate) const LIVE_MAX: usize = 1000;
 const FIELDS: [&str; 8] =
     ["client", "agent_name", "profile", "params", "scope", "builtin", "origins", "expires_at"];
 /// The fields of a client of an agent.
@@ -45,6 +45,8 @@ pub enum Sees {
     Agent(AgentName),
     /// The servers of a profile of the live configuration.
     Profile(ProfileName),
+    /// All servers of the live configuration. Only a human at the door gives this.
+    Live,
 }
 
 /// A client to register, with the sealed request for its runs.
@@ -189,6 +191,7 @@ impl Control {
                 Sees::Profile(profile) => {
                     (event.with("profile", profile.as_str()), None, Some(profile))
                 }
+                Sees::Live => (event, None, None),
             };
             let event =
                 event.with("origins", origins.iter().map(|one| one.as_str()).collect::<Vec<_>>());
@@ -275,7 +278,7 @@ impl Control {
 
     /// Returns the principal with this client name, and creates one if there is none. A name can be
     /// used again after its client was revoked.
-    async fn client_principal(
+    pub(crate) async fn client_principal(
         &self,
         store: &Store,
         workspace: &WorkspaceId,
@@ -308,7 +311,7 @@ impl Control {
 }
 
 /// The event of an action on a client.
-fn of_client(
+pub(crate) fn of_client(
     kind: &'static str,
     workspace: &WorkspaceId,
     id: &McpClientId,

@@ -1,7 +1,7 @@
 //! The table of all principals and their permissions, as stored.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, HashSet},
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -11,16 +11,21 @@ use std::{
 
 use narthex_login::{BearerHash, client_of, service_of};
 use narthex_model::{
-    McpClientId, PrincipalId, PrincipalKind, PrincipalName, Roles, ServiceTokenId, WorkspaceId,
+    McpClientId, PrincipalId, PrincipalKind, PrincipalName, Role, Roles, ServiceTokenId,
+    WorkspaceId,
 };
 use narthex_store::{
-    McpClientRow, PrincipalRow, ServiceTokenRow, StatementError, Store, Workspace,
+    DoorConnectionRow, McpClientRow, PrincipalRow, ServiceTokenRow, StatementError, Store,
+    Workspace,
 };
 
+use super::connection::Connection;
 use crate::{ActorKind, By, login::KnownSession};
 
 /// Age of the last stored use of a token, from which a new use is stored again.
 const USED_STEP: Duration = Duration::from_secs(60);
+/// Time for which the end of a family of tokens is remembered, so that its streams end.
+const ENDS_KEPT: Duration = Duration::from_hours(1);
 
 /// A human, a service or an MCP client, with its permissions.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,6 +55,15 @@ impl Account {
     #[must_use]
     pub fn belongs_to(&self, workspace: &WorkspaceId) -> bool {
         self.roles.contains_key(workspace) || self.workspace.as_ref() == Some(workspace)
+    }
+
+    /// True if the human may let a client act as the agents of a workspace, or, without one, see
+    /// the live configuration, which belongs to operators.
+    #[must_use]
+    pub fn may_connect(&self, agents_of: Option<&WorkspaceId>) -> bool {
+        let runs = |roles: &Roles| roles.contains(&Role::Admin) || roles.contains(&Role::Runner);
+        let has_role = agents_of.and_then(|workspace| self.roles.get(workspace)).is_some_and(runs);
+        self.disabled_at.is_none() && (self.is_operator || has_role)
     }
 
     /// The principal as the actor of its changes.
@@ -99,6 +113,8 @@ pub struct KnownClient {
     pub row: McpClientRow,
     /// The account of the client.
     pub account: Arc<Account>,
+    /// The consent that a human gave at the door; `None` for a client with a token of its own.
+    pub connection: Option<Connection>,
     hash: BearerHash,
 }
 
@@ -109,18 +125,35 @@ impl KnownClient {
         self.row.revoked_at.is_none()
             && self.row.expires_at.is_none_or(|end| now < end)
             && self.account.disabled_at.is_none()
+            && self.is_human_allowed()
+    }
+
+    /// True unless a human consented who may not let the client act any more.
+    #[must_use]
+    pub fn is_human_allowed(&self) -> bool {
+        self.connection.as_ref().is_none_or(|connection| connection.is_allowed)
+    }
+
+    /// The human for whom the client acts, if one consented at the door.
+    #[must_use]
+    pub fn acts_for(&self) -> Option<&PrincipalId> {
+        self.connection.as_ref().map(|connection| &connection.acts_for)
     }
 }
 
 /// One state of the whole table.
 #[derive(Debug, Default)]
-pub(super) struct AccessTable {
+pub(crate) struct AccessTable {
     /// Number of changes before the table was read.
     pub(super) changes: i64,
-    pub(super) workspaces: BTreeMap<WorkspaceId, Workspace>,
-    pub(super) accounts: BTreeMap<PrincipalId, Arc<Account>>,
+    pub(crate) workspaces: BTreeMap<WorkspaceId, Workspace>,
+    pub(crate) accounts: BTreeMap<PrincipalId, Arc<Account>>,
     pub(super) tokens: BTreeMap<ServiceTokenId, Arc<KnownToken>>,
-    pub(super) clients: BTreeMap<McpClientId, Arc<KnownClient>>,
+    pub(crate) clients: BTreeMap<McpClientId, Arc<KnownClient>>,
+    /// Hashes of revoked access tokens of the door whose time is not over.
+    pub(crate) revoked_tokens: HashSet<String>,
+    /// Time of the last revocation of a family of tokens, by client.
+    pub(crate) family_ends: BTreeMap<McpClientId, SystemTime>,
     /// Logins of humans, by the hash of their token.
     pub(super) sessions: BTreeMap<String, Arc<KnownSession>>,
 }
@@ -163,19 +196,14 @@ impl AccessTable {
             };
             tokens.insert(known.row.id.clone(), Arc::new(known));
         }
-        let mut clients = BTreeMap::new();
-        for row in store.mcp_clients().all().await? {
-            let Some(account) = accounts.get(&row.principal).cloned() else { continue };
-            let Some(hash) = BearerHash::parse(&row.hash) else {
-                tracing::warn!(
-                    client.id = %row.id,
-                    "the stored hash of a client's token is damaged; revoke the client"
-                );
-                continue;
-            };
-            let known = KnownClient { account, hash, row };
-            clients.insert(known.row.id.clone(), Arc::new(known));
+        let clients = clients(store, &accounts).await?;
+        let since = SystemTime::now() - ENDS_KEPT;
+        let mut family_ends = BTreeMap::new();
+        for (client, end) in store.door_tokens().ended_families(since).await? {
+            let last = family_ends.entry(client).or_insert(end);
+            *last = end.max(*last);
         }
+        let revoked_tokens = store.door_tokens().ended().await?.into_iter().collect();
         let mut sessions = BTreeMap::new();
         for row in store.logins().sessions().await? {
             let Some(account) = accounts.get(&row.principal) else { continue };
@@ -185,7 +213,16 @@ impl AccessTable {
             }
         }
         let workspaces = workspaces.into_iter().map(|one| (one.id.clone(), one)).collect();
-        Ok(Self { changes, workspaces, accounts, tokens, clients, sessions })
+        Ok(Self {
+            changes,
+            workspaces,
+            accounts,
+            tokens,
+            clients,
+            revoked_tokens,
+            family_ends,
+            sessions,
+        })
     }
 
     /// The service token with this text, if it is valid now and its service is enabled.
@@ -246,6 +283,47 @@ impl KnownToken {
     fn used(&self) -> u64 {
         self.used_ms.load(Ordering::Relaxed)
     }
+}
+
+/// All registered clients. The consents are read last, so that no client is without its own.
+async fn clients(
+    store: &Store,
+    accounts: &BTreeMap<PrincipalId, Arc<Account>>,
+) -> Result<BTreeMap<McpClientId, Arc<KnownClient>>, StatementError> {
+    let rows = store.mcp_clients().all().await?;
+    let connections = store.door().connections().await?.into_iter();
+    let mut connections: BTreeMap<_, _> = connections.map(|row| (row.id.clone(), row)).collect();
+    let mut clients = BTreeMap::new();
+    for row in rows {
+        let Some(account) = accounts.get(&row.principal).cloned() else { continue };
+        let consent = connections.remove(&row.id);
+        let connection = consent.map(|consent| connection(&row, consent, accounts));
+        let (Some(hash), Ok(connection)) = (BearerHash::parse(&row.hash), connection.transpose())
+        else {
+            tracing::warn!(
+                client.id = %row.id,
+                "the stored hash of a client's token, or its consent, is damaged; revoke the client"
+            );
+            continue;
+        };
+        let known = KnownClient { account, connection, hash, row };
+        clients.insert(known.row.id.clone(), Arc::new(known));
+    }
+    Ok(clients)
+}
+
+/// The consent to a client, with the present rights of its human.
+fn connection(
+    client: &McpClientRow,
+    row: DoorConnectionRow,
+    accounts: &BTreeMap<PrincipalId, Arc<Account>>,
+) -> Result<Connection, serde_json::Error> {
+    let consent = serde_json::from_str(&row.consent)?;
+    let is_allowed = match accounts.get(&row.acts_for) {
+        Some(human) => human.may_connect(client.agent.as_ref().map(|_| &client.workspace)),
+        None => row.acts_for == PrincipalId::local_admin(),
+    };
+    Ok(Connection { acts_for: row.acts_for, consent, is_allowed })
 }
 
 fn account(row: PrincipalRow, roles: BTreeMap<WorkspaceId, Roles>) -> Account {

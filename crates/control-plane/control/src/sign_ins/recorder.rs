@@ -2,19 +2,31 @@
 
 use std::{
     collections::HashMap,
-    sync::atomic::{AtomicU64, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use narthex_audit::{Actor, Audit, AuditEvent, kind};
 use narthex_login::PublicOrigin;
 use narthex_model::{SharedGrant, WorkspaceId};
 use narthex_oauth_client::{
-    SignInHooks,
+    SignInHooks, SignIns,
     store::{GrantFacts, GrantKey},
 };
 use url::Url;
 
 use crate::connection_path;
+
+/// The sign-ins of a process, and the counts of their requests.
+#[derive(Debug, Clone)]
+pub struct ServerSignIns {
+    /// The sign-ins, which the registry uses as well.
+    pub sign_ins: SignIns,
+    /// The counts, which are hooks of the sign-ins.
+    pub counts: Arc<SignInCounts>,
+}
 
 /// Numbers of requests for tokens, since the start.
 #[derive(Debug, Default)]

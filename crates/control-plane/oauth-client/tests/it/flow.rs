@@ -1,6 +1,8 @@
 //! The flow of a person's sign-in, from the first refusal to the end.
 
-use narthex_model::{AuthorizationCodeAuth, OAuthRegistration, OAuthTokens, Secret, ServerAuth};
+use narthex_model::{
+    AuthorizationCodeAuth, OAuthRegistration, OAuthResource, OAuthTokens, Secret, ServerAuth,
+};
 use narthex_oauth_client::{BeginAs, Revoked, SignInError};
 use narthex_testkit::authorization::{AuthMethod, ClientSettings, Endpoint, Settings};
 use narthex_upstream::AtHand;
@@ -9,6 +11,7 @@ use url::Url;
 
 use crate::world::{REDIRECT, World, key, parameter, person, preregistered};
 
+/// E27, E28, E29: the owner is told of the address, the client and the tokens, once each.
 #[tokio::test]
 async fn e25_a_refused_call_leads_to_a_sign_in_without_any_settings() {
     let world = World::new();
@@ -37,7 +40,7 @@ async fn e25_a_refused_call_leads_to_a_sign_in_without_any_settings() {
 }
 
 #[tokio::test]
-async fn c1_a_server_that_asks_for_no_token_is_asked_for_nothing() {
+async fn oauth_c1_a_server_that_asks_for_no_token_is_asked_for_nothing() {
     let world = World::new();
     let server = world.server(ServerAuth::Unstated);
     assert!(matches!(server.credential.at_hand(), AtHand::Ask));
@@ -47,7 +50,7 @@ async fn c1_a_server_that_asks_for_no_token_is_asked_for_nothing() {
 }
 
 #[tokio::test]
-async fn c11_each_way_to_a_client_id_leads_to_tokens() {
+async fn oauth_c11_each_way_to_a_client_id_leads_to_tokens() {
     let clients = vec![ClientSettings {
         redirect_uris: vec![REDIRECT.to_owned()],
         ..ClientSettings::confidential("known", "s3cret", AuthMethod::Basic)
@@ -86,7 +89,7 @@ async fn c11_each_way_to_a_client_id_leads_to_tokens() {
 }
 
 #[tokio::test]
-async fn c12_the_metadata_document_has_the_common_redirect_uri() {
+async fn oauth_c12_the_metadata_document_has_the_common_redirect_uri() {
     let world = World::new();
     let mut options = world.options("one");
     assert!(world.process("two").client_document().is_none());
@@ -99,7 +102,7 @@ async fn c12_the_metadata_document_has_the_common_redirect_uri() {
 }
 
 #[tokio::test]
-async fn c16_an_answer_counts_once_and_for_its_browser() {
+async fn oauth_c16_an_answer_counts_once_and_for_its_browser() {
     let world = World::new();
     let server = world.server(ServerAuth::Unstated);
     let mut target = server.target();
@@ -165,7 +168,7 @@ async fn e103_reauthorize_drops_tokens_and_the_registered_client() {
 }
 
 #[tokio::test]
-async fn c29_a_sign_out_revokes_and_drops_the_tokens() {
+async fn oauth_c29_a_sign_out_revokes_and_drops_the_tokens() {
     let world = World::new();
     let server = world.server(ServerAuth::Unstated);
     let nothing = server.sign_ins.sign_out(&key()).await.unwrap();
@@ -183,8 +186,9 @@ async fn c29_a_sign_out_revokes_and_drops_the_tokens() {
     server.works().await;
 }
 
+/// E102: tokens of the entry never replace newer ones.
 #[tokio::test]
-async fn e26_and_e102_tokens_of_the_configuration_serve_until_newer_ones_exist() {
+async fn e26_tokens_of_the_configuration_serve_until_newer_ones_exist() {
     let clients = vec![ClientSettings::public("known", &[REDIRECT])];
     let world = World::with(Settings { clients, ..Settings::default() });
     let given = world.fixture.give(0, "known", &["mcp"]);
@@ -213,6 +217,40 @@ async fn e26_and_e102_tokens_of_the_configuration_serve_until_newer_ones_exist()
     // A restart reads the renewed tokens, and not the old ones.
     world.server_of(&world.process("two"), auth).works().await;
     assert_eq!(world.fixture.counts().refreshes, 1);
+}
+
+#[tokio::test]
+async fn e105_another_redirect_uri_gets_a_registration_of_its_own() {
+    let world = World::new();
+    world.server(ServerAuth::Unstated).address("whoami").await;
+    let mut options = world.options("two");
+    options.redirect_base.loopback = Url::parse("http://127.0.0.1:4712").unwrap();
+    let sign_ins = narthex_oauth_client::SignIns::new(options);
+    let server = world.server_of(&sign_ins, ServerAuth::Unstated);
+    let address = server.address("whoami").await;
+    let redirect = "http://127.0.0.1:4712/oauth/callback/linear";
+    assert_eq!(parameter(&address, "redirect_uri").as_deref(), Some(redirect));
+    assert_eq!(parameter(&address, "client_id").as_deref(), Some("client-2"));
+}
+
+#[tokio::test]
+async fn e106_a_configured_resource_goes_with_all_requests() {
+    let world = World::new();
+    let resource = format!("{}/part", world.fixture.url);
+    let server = world.server(person(AuthorizationCodeAuth {
+        resource: Some(OAuthResource::Url(resource.clone())),
+        ..AuthorizationCodeAuth::default()
+    }));
+    let address = server.address("whoami").await;
+    assert_eq!(parameter(&address, "resource").as_deref(), Some(resource.as_str()));
+    server.browse(&address).await.unwrap();
+    world.advance(3601);
+    server.credential.obtain().await.unwrap();
+    let asked = world.fixture.asked_of(Endpoint::Token);
+    assert_eq!(asked.len(), 2);
+    for asked in asked {
+        assert_eq!(asked.field("resource").as_deref(), Some(resource.as_str()));
+    }
 }
 
 #[tokio::test]

@@ -94,7 +94,7 @@ async fn e97_a_missing_lifetime_is_five_minutes() {
 }
 
 #[tokio::test]
-async fn c30_a_client_proves_itself_with_a_key() {
+async fn oauth_c30_a_client_proves_itself_with_a_key() {
     let signer = Signer::new("k1");
     let clients = vec![ClientSettings::with_keys("robot", vec![signer.jwk()])];
     let world = World::with(Settings { clients, ..Settings::default() });

@@ -13,7 +13,7 @@ fn two(world: &World) -> [Server; 2] {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn c23_two_processes_renew_once_and_both_go_on() {
+async fn oauth_c23_two_processes_renew_once_and_both_go_on() {
     for round in 0..5 {
         let world = World::new();
         let servers = two(&world);
@@ -37,7 +37,7 @@ async fn c23_two_processes_renew_once_and_both_go_on() {
 }
 
 #[tokio::test]
-async fn c16_any_process_can_finish_and_the_other_learns_of_it() {
+async fn oauth_c16_any_process_can_finish_and_the_other_learns_of_it() {
     let world = World::new();
     let [one, two] = two(&world);
     let address = one.address("whoami").await;
@@ -50,7 +50,7 @@ async fn c16_any_process_can_finish_and_the_other_learns_of_it() {
 }
 
 #[tokio::test]
-async fn c16_a_grant_of_another_process_is_found_before_a_person_is_asked() {
+async fn oauth_c16_a_grant_of_another_process_is_found_before_a_person_is_asked() {
     let world = World::new();
     let [one, two] = two(&world);
     one.address("whoami").await;
@@ -63,7 +63,7 @@ async fn c16_a_grant_of_another_process_is_found_before_a_person_is_asked() {
 }
 
 #[tokio::test]
-async fn c23_a_process_waits_for_the_one_that_has_the_lease() {
+async fn oauth_c23_a_process_waits_for_the_one_that_has_the_lease() {
     let world = World::new();
     let [one, two] = two(&world);
     one.sign_in().await;
@@ -94,7 +94,7 @@ async fn turns() {
 }
 
 #[tokio::test]
-async fn c23_a_lease_that_is_never_ended_holds_nobody_for_long() {
+async fn oauth_c23_a_lease_that_is_never_ended_holds_nobody_for_long() {
     let world = World::new();
     let [one, two] = two(&world);
     one.sign_in().await;
@@ -106,7 +106,7 @@ async fn c23_a_lease_that_is_never_ended_holds_nobody_for_long() {
 }
 
 #[tokio::test]
-async fn c29_a_sign_out_elsewhere_is_noticed() {
+async fn oauth_c29_a_sign_out_elsewhere_is_noticed() {
     let world = World::new();
     let [one, two] = two(&world);
     one.sign_in().await;
@@ -119,7 +119,7 @@ async fn c29_a_sign_out_elsewhere_is_noticed() {
 /// A seeded order of events: no refresh token is used twice, and after a sign-in
 /// calls succeed.
 #[tokio::test]
-async fn c23_any_order_of_events_uses_no_refresh_token_twice() {
+async fn oauth_c23_any_order_of_events_uses_no_refresh_token_twice() {
     for seed in 0..narthex_testkit::rounds(20) {
         let world = World::new();
         let servers = two(&world);

@@ -47,7 +47,7 @@ async fn q1_to_q3_metadata_is_found_wherever_servers_have_it() {
 }
 
 #[tokio::test]
-async fn c2_each_form_of_a_refusal_leads_to_a_sign_in() {
+async fn oauth_c2_each_form_of_a_refusal_leads_to_a_sign_in() {
     for (name, quirks) in [
         quirk!(several_challenges: true),
         quirk!(no_bearer_challenge: true),
@@ -60,7 +60,7 @@ async fn c2_each_form_of_a_refusal_leads_to_a_sign_in() {
 }
 
 #[tokio::test]
-async fn c13_q8_and_q9_registrations_adapt_to_the_server() {
+async fn oauth_c13_q8_and_q9_registrations_adapt_to_the_server() {
     for (name, quirks) in [
         quirk!(dcr_refuses_scope: true),
         quirk!(dcr_refuses_application_type: Some("native".to_owned())),
@@ -110,6 +110,7 @@ async fn q6_and_q15_to_q17_answers_for_tokens_are_read_in_all_forms() {
         quirk!(token_type_missing: true),
         quirk!(token_type_lower_case: true),
         quirk!(expires_in: ExpiresIn::Text),
+        quirk!(expires_in: ExpiresIn::Zero),
         quirk!(expires_in: ExpiresIn::Null),
         quirk!(expires_in: ExpiresIn::Missing),
         quirk!(expires_in: ExpiresIn::Junk),
@@ -186,7 +187,7 @@ async fn q7_without_a_refresh_token_a_person_signs_in_again() {
 }
 
 #[tokio::test]
-async fn c6_a_server_of_2025_03_26_works_if_its_entry_says_so() {
+async fn oauth_c6_a_server_of_2025_03_26_works_if_its_entry_says_so() {
     for no_server_metadata in [false, true] {
         let quirks = Quirks { no_resource_metadata: true, no_server_metadata, ..Quirks::default() };
         let mut settings = Settings::with(quirks);
@@ -202,7 +203,7 @@ async fn c6_a_server_of_2025_03_26_works_if_its_entry_says_so() {
 }
 
 #[tokio::test]
-async fn c5_the_authorization_server_can_be_set() {
+async fn oauth_c5_the_authorization_server_can_be_set() {
     let world = World::quirky(Quirks { no_resource_metadata: true, ..Quirks::default() });
     let set = AuthorizationCodeAuth {
         authorization_server: Some(world.fixture.issuer(0)),
@@ -212,7 +213,7 @@ async fn c5_the_authorization_server_can_be_set() {
 }
 
 #[tokio::test]
-async fn c17_answers_of_another_issuer_give_nothing() {
+async fn oauth_c17_answers_of_another_issuer_give_nothing() {
     for iss in CallbackIss::ALL {
         let world = World::quirky(Quirks { wrong_iss_in_callback: iss, ..Quirks::default() });
         let server = world.server(ServerAuth::Unstated);

@@ -22,7 +22,7 @@ async fn refused(quirks: Quirks) -> (World, CredentialFault) {
 }
 
 #[tokio::test]
-async fn c4_c7_q8_settings_that_mend_a_refusal_are_named() {
+async fn oauth_c4_c7_q8_settings_that_mend_a_refusal_are_named() {
     let none = Quirks::default;
     for (quirks, named) in [
         (Quirks { no_dcr: true, ..none() }, "auth.client.clientId"),
@@ -53,7 +53,7 @@ async fn c4_c7_q8_settings_that_mend_a_refusal_are_named() {
 }
 
 #[tokio::test]
-async fn c9_answers_beyond_the_limits_are_no_answers() {
+async fn oauth_c9_answers_beyond_the_limits_are_no_answers() {
     let none = Quirks::default;
     for quirks in [
         Quirks { oversized: vec![Endpoint::ResourceMetadata], ..none() },
@@ -67,7 +67,7 @@ async fn c9_answers_beyond_the_limits_are_no_answers() {
 }
 
 #[tokio::test]
-async fn c28_a_redirect_of_the_token_endpoint_is_not_followed() {
+async fn oauth_c28_a_redirect_of_the_token_endpoint_is_not_followed() {
     let quirks = Quirks { redirects: vec![Endpoint::Token], ..Quirks::default() };
     let world = World::quirky(quirks);
     let server = world.server(ServerAuth::Unstated);

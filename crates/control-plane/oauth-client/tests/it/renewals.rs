@@ -1,13 +1,15 @@
 //! Renewals: when, by whom, and what follows from each class of failure (C23 to C26).
 
-use narthex_model::ServerAuth;
+use std::time::Duration;
+
+use narthex_model::{AuthorizationCodeAuth, ServerAuth};
 use narthex_testkit::authorization::{
     AuthMethod, ClientSettings, Endpoint, Issuer, Quirks, Settings, TokenFailure,
 };
 use narthex_upstream::{AtHand, CredentialFault};
 use tokio::task::JoinSet;
 
-use crate::world::{REDIRECT, Server, World, key, parameter, preregistered};
+use crate::world::{REDIRECT, Server, World, key, parameter, person, preregistered};
 
 /// Calls at the same time; all must succeed.
 async fn all_work(server: &Server, number: usize) {
@@ -21,8 +23,9 @@ async fn all_work(server: &Server, number: usize) {
     }
 }
 
+/// E98: all waiting calls share one request.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn c23_and_e98_two_hundred_calls_over_an_ending_token_renew_once() {
+async fn oauth_c23_two_hundred_calls_over_an_ending_token_renew_once() {
     // With 10 s left the old token still serves; after its end all calls wait for one renewal.
     for passed in [3590, 3601] {
         let world = World::new();
@@ -40,7 +43,7 @@ async fn c23_and_e98_two_hundred_calls_over_an_ending_token_renew_once() {
 }
 
 #[tokio::test]
-async fn c23_a_caller_that_stops_waiting_stops_nothing() {
+async fn oauth_c23_a_caller_that_stops_waiting_stops_nothing() {
     let world = World::new();
     let server = world.server(ServerAuth::Unstated);
     server.sign_in().await;
@@ -57,7 +60,7 @@ async fn c23_a_caller_that_stops_waiting_stops_nothing() {
 }
 
 #[tokio::test]
-async fn c24_a_refused_token_is_renewed_once_for_the_same_request() {
+async fn oauth_c24_a_refused_token_is_renewed_once_for_the_same_request() {
     let world = World::new();
     let server = world.server(ServerAuth::Unstated);
     server.sign_in().await;
@@ -72,7 +75,7 @@ async fn c24_a_refused_token_is_renewed_once_for_the_same_request() {
 }
 
 #[tokio::test]
-async fn c25_failures_of_the_server_keep_the_grant_and_the_old_token() {
+async fn oauth_c25_failures_of_the_server_keep_the_grant_and_the_old_token() {
     for failure in [
         TokenFailure::Unavailable,
         TokenFailure::Html,
@@ -100,7 +103,7 @@ async fn c25_failures_of_the_server_keep_the_grant_and_the_old_token() {
 }
 
 #[tokio::test]
-async fn c25_after_the_end_of_the_token_calls_are_told_when_to_come_back() {
+async fn oauth_c25_after_the_end_of_the_token_calls_are_told_when_to_come_back() {
     let world = World::new();
     let server = world.server(ServerAuth::Unstated);
     server.sign_in().await;
@@ -121,7 +124,7 @@ async fn c25_after_the_end_of_the_token_calls_are_told_when_to_come_back() {
 }
 
 #[tokio::test]
-async fn c25_and_e101_a_revoked_grant_is_dropped_and_a_person_is_asked() {
+async fn e101_a_revoked_grant_is_dropped_and_a_person_is_asked() {
     for errors_with_200 in [false, true] {
         let world = World::quirky(Quirks { errors_with_200, ..Quirks::default() });
         let server = world.server(ServerAuth::Unstated);
@@ -137,7 +140,7 @@ async fn c25_and_e101_a_revoked_grant_is_dropped_and_a_person_is_asked() {
 }
 
 #[tokio::test]
-async fn c25_and_q17_a_forgotten_client_is_registered_anew() {
+async fn oauth_c25_and_q17_a_forgotten_client_is_registered_anew() {
     let world = World::new();
     let server = world.server(ServerAuth::Unstated);
     server.sign_in().await;
@@ -150,7 +153,7 @@ async fn c25_and_q17_a_forgotten_client_is_registered_anew() {
 }
 
 #[tokio::test]
-async fn c25_a_refused_client_of_the_settings_is_an_error_and_stays() {
+async fn oauth_c25_a_refused_client_of_the_settings_is_an_error_and_stays() {
     let clients = vec![ClientSettings {
         redirect_uris: vec![REDIRECT.to_owned()],
         ..ClientSettings::confidential("known", "s3cret", AuthMethod::Basic)
@@ -177,7 +180,23 @@ async fn q17_a_client_secret_that_has_ended_leads_to_a_new_registration() {
 }
 
 #[tokio::test]
-async fn c21_another_issuer_gets_no_client_and_no_token_of_the_first() {
+async fn q17_a_client_of_yesterday_is_registered_anew_before_a_person_is_sent_there() {
+    let world = World::quirky(Quirks { purged_clients: Some(3600), ..Quirks::default() });
+    let server = world.server(ServerAuth::Unstated);
+    server.address("whoami").await;
+    world.advance(25 * 3600);
+    let address = server.address("whoami").await;
+    assert_eq!(parameter(&address, "client_id").as_deref(), Some("client-2"));
+    server.browse(&address).await.unwrap();
+    server.works().await;
+    // Purged, and refused by the token endpoint.
+    world.advance(3601);
+    let address = server.address("whoami").await;
+    assert_eq!(parameter(&address, "client_id").as_deref(), Some("client-3"));
+}
+
+#[tokio::test]
+async fn oauth_c21_another_issuer_gets_no_client_and_no_token_of_the_first() {
     let issuers = vec![Issuer::at(1, ""), Issuer::at(2, "")];
     let world = World::with(Settings { issuers, ..Settings::default() });
     let server = world.server(ServerAuth::Unstated);
@@ -195,7 +214,7 @@ async fn c21_another_issuer_gets_no_client_and_no_token_of_the_first() {
 }
 
 #[tokio::test]
-async fn c21_a_client_of_the_settings_does_not_move_in_silence() {
+async fn oauth_c21_a_client_of_the_settings_does_not_move_in_silence() {
     let issuers = vec![Issuer::at(1, ""), Issuer::at(2, "")];
     let clients = vec![ClientSettings::public("known", &[REDIRECT])];
     let world = World::with(Settings { issuers, clients, ..Settings::default() });
@@ -223,4 +242,24 @@ async fn e30_a_token_that_is_due_is_sent_while_its_renewal_runs() {
     server.sign_ins.close().await;
     let AtHand::Ready(Some(after)) = server.credential.at_hand() else { panic!("no token") };
     assert_ne!(before, after);
+}
+
+#[tokio::test]
+async fn oauth_c26_an_idle_grant_is_renewed_if_its_entry_says_so() {
+    for keep_alive in [false, true] {
+        let world = World::new();
+        let auth = AuthorizationCodeAuth { keep_alive, ..AuthorizationCodeAuth::default() };
+        let server = world.server(person(auth));
+        server.sign_in().await;
+        world.advance(25 * 3600);
+        tokio::task::yield_now().await;
+        tokio::time::pause();
+        tokio::time::advance(Duration::from_secs(3601)).await;
+        tokio::time::resume();
+        if keep_alive {
+            world.fixture.wait(|asked| asked.field("refresh_token").is_some()).await;
+        }
+        server.sign_ins.close().await;
+        assert_eq!(world.fixture.counts().refreshes, usize::from(keep_alive));
+    }
 }

@@ -7,7 +7,7 @@ use narthex_upstream::CredentialFault;
 use crate::world::{World, parameter, person};
 
 #[tokio::test]
-async fn c19_the_scopes_of_the_settings_join_those_of_the_challenge() {
+async fn oauth_c19_the_scopes_of_the_settings_join_those_of_the_challenge() {
     let world = World::new();
     let auth = AuthorizationCodeAuth {
         scopes: std::iter::once("admin".to_owned()).collect(),
@@ -19,7 +19,7 @@ async fn c19_the_scopes_of_the_settings_join_those_of_the_challenge() {
 }
 
 #[tokio::test]
-async fn c19_offline_access_is_asked_for_where_it_is_listed() {
+async fn oauth_c19_offline_access_is_asked_for_where_it_is_listed() {
     let quirks = Quirks { offline_access_needed: true, ..Quirks::default() };
     let mut settings = Settings::with(quirks);
     settings.scopes.push("offline_access".to_owned());
@@ -29,7 +29,7 @@ async fn c19_offline_access_is_asked_for_where_it_is_listed() {
 }
 
 #[tokio::test]
-async fn c22_a_refusal_for_want_of_scopes_asks_a_person_for_all_of_them() {
+async fn oauth_c22_a_refusal_for_want_of_scopes_asks_a_person_for_all_of_them() {
     let world = World::quirky(Quirks { challenge_names_missing_only: true, ..Quirks::default() });
     let server = world.server(ServerAuth::Unstated);
     server.sign_in().await;
@@ -50,7 +50,7 @@ async fn c22_a_refusal_for_want_of_scopes_asks_a_person_for_all_of_them() {
 }
 
 #[tokio::test]
-async fn c22_consents_that_bring_nothing_are_limited() {
+async fn oauth_c22_consents_that_bring_nothing_are_limited() {
     let quirks = Quirks { grants_only: Some(vec!["mcp".to_owned()]), ..Quirks::default() };
     let world = World::quirky(quirks);
     let server = world.server(ServerAuth::Unstated);
@@ -64,4 +64,21 @@ async fn c22_consents_that_bring_nothing_are_limited() {
     // Other operations are not limited.
     server.works().await;
     assert_eq!(world.fixture.counts().codes, 4);
+}
+
+#[tokio::test]
+async fn oauth_c22_tokens_are_renewed_while_a_person_is_asked_for_further_scopes() {
+    let world = World::with(Settings { access_lives_s: 300, ..Settings::default() });
+    let server = world.server(ServerAuth::Unstated);
+    server.sign_in().await;
+    let address = server.address("admin").await;
+    world.advance(301);
+    server.works().await;
+    assert_eq!(world.fixture.counts().refreshes, 1);
+    world.fixture.end_access_tokens();
+    server.works().await;
+    assert_eq!(world.fixture.counts().refreshes, 2);
+    assert_eq!(server.address("admin").await, address);
+    server.browse(&address).await.unwrap();
+    assert!(server.call("admin").await.is_ok());
 }

@@ -80,7 +80,8 @@ impl Credentials {
     }
 
     /// The assertion by which the client proves itself, if it sent one.
-    pub(super) fn assertion(&self) -> Option<&Jwt> {
+    #[must_use]
+    pub fn assertion(&self) -> Option<&Jwt> {
         self.assertion.as_ref()
     }
 

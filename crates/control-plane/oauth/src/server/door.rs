@@ -25,6 +25,10 @@ const SEGMENT_MAX: usize = 200;
 pub struct Door {
     /// Scheme, host and port, without a slash at the end.
     origin: String,
+    /// Further origins at which this machine's own clients reach the door.
+    names: Vec<String>,
+    /// The origin at which the client of a request reaches the door: one of the above.
+    reached: String,
 }
 
 /// The path of one endpoint of the door: `/mcp`, `/mcp/ALIAS`, `/mcp/p/PROFILE`, or one of these
@@ -81,7 +85,28 @@ impl Door {
         if url.scheme() == "http" && !is_loopback(&url) {
             return Err(DoorError::NotSecure);
         }
-        Ok(Self { origin: url.origin().ascii_serialization() })
+        let origin = url.origin().ascii_serialization();
+        Ok(Self { reached: origin.clone(), names: Vec::new(), origin })
+    }
+
+    /// The door with further origins, such as `http://127.0.0.1:7717`, by which its resources can
+    /// be named. All names of a path mean one resource.
+    #[must_use]
+    pub fn with_names(self, names: impl IntoIterator<Item = String>) -> Self {
+        let names = names.into_iter().filter(|name| *name != self.origin).collect();
+        Self { names, ..self }
+    }
+
+    /// The door as the client of a request reaches it. The header `Host` chooses one of the known
+    /// origins, and an unknown host counts as the first.
+    #[must_use]
+    pub fn reached_at(&self, host: &str) -> Self {
+        let is_it = |name: &&String| {
+            let authority = name.split_once("://").map_or("", |(_scheme, authority)| authority);
+            authority.eq_ignore_ascii_case(host)
+        };
+        let reached = self.names.iter().find(is_it).unwrap_or(&self.origin).clone();
+        Self { reached, ..self.clone() }
     }
 
     /// The identifier of the authorization server, without a slash at the end. It has the same
@@ -109,6 +134,12 @@ impl Door {
         Resource(self.at(AGGREGATED))
     }
 
+    /// The URL of a resource as its client wrote it: clients compare the two.
+    #[must_use]
+    pub fn resource_url(&self, path: &DoorPath) -> String {
+        format!("{}{}", self.reached, path.0)
+    }
+
     /// The resource that a client names in the parameter `resource` (RFC 8707). Upper and lower
     /// case of the host and a slash at the end make no difference.
     ///
@@ -118,7 +149,9 @@ impl Door {
         let url = Url::parse(text).map_err(|_error| UnknownResource)?;
         let is_bare = url.query().is_none() && url.fragment().is_none();
         let has_user = !url.username().is_empty() || url.password().is_some();
-        if url.origin().ascii_serialization() != self.origin || !is_bare || has_user {
+        let origin = url.origin().ascii_serialization();
+        let is_own = origin == self.origin || self.names.contains(&origin);
+        if !is_own || !is_bare || has_user {
             return Err(UnknownResource);
         }
         DoorPath::parse(url.path()).map(|path| self.resource(&path)).ok_or(UnknownResource)
@@ -127,7 +160,7 @@ impl Door {
     /// The address of the metadata of the resource at a path of the door.
     #[must_use]
     pub fn metadata_url(&self, path: &DoorPath) -> String {
-        format!("{}{OF_RESOURCES}{}", self.origin, path.0)
+        format!("{}{OF_RESOURCES}{}", self.reached, path.0)
     }
 }
 
@@ -268,6 +301,25 @@ mod tests {
             assert_eq!(WellKnown::at(&format!("/api{known}")), None);
             assert_eq!(WellKnown::at(&format!("{known}/api")), None);
         }
+    }
+
+    #[test]
+    fn door_r2_all_names_of_this_machine_mean_one_resource() {
+        let names = ["http://localhost:7717", "http://127.0.0.1:7717"].map(str::to_owned);
+        let door = Door::new("http://localhost:7717").unwrap().with_names(names);
+        let (path, canonical) = (DoorPath::parse("/mcp/git").unwrap(), "http://localhost:7717");
+        for (host, origin) in [
+            ("localhost:7717", canonical),
+            ("127.0.0.1:7717", "http://127.0.0.1:7717"),
+            ("evil.example", canonical),
+        ] {
+            let reached = door.reached_at(host);
+            assert_eq!(reached.resource_url(&path), format!("{origin}/mcp/git"));
+            assert!(reached.metadata_url(&path).starts_with(origin));
+            assert_eq!(reached.issuer(), canonical);
+            assert_eq!(door.named(&reached.resource_url(&path)), Ok(door.resource(&path)));
+        }
+        assert_eq!(door.named("http://[::1]:7717/mcp"), Err(UnknownResource));
     }
 
     #[test]

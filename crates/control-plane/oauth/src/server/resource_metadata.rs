@@ -45,7 +45,7 @@ pub fn resource_metadata(
 ) -> Value {
     let scopes: Vec<_> = scopes.iter().filter(|scope| *scope != OFFLINE_ACCESS).collect();
     let mut document = json!({
-        "resource": door.resource(path).as_str(),
+        "resource": door.resource_url(path),
         "authorization_servers": servers.issuers(door),
         "bearer_methods_supported": ["header"],
         "resource_name": "narthex",

@@ -28,6 +28,8 @@ pub enum ClientClosed {
     AgentInactive,
     /// The configuration has no usable profile of the client's name for it.
     ProfileGone,
+    /// The human who let the client in is disabled, or lacks the role for it now.
+    HumanLost,
 }
 
 impl ClientClosed {
@@ -41,6 +43,7 @@ impl ClientClosed {
             Self::AgentDeleted => "agent_deleted",
             Self::AgentInactive => "agent_inactive",
             Self::ProfileGone => "profile_gone",
+            Self::HumanLost => "human_lost",
         }
     }
 
@@ -51,8 +54,10 @@ impl ClientClosed {
             Some(Self::Revoked)
         } else if has_ended {
             Some(Self::Expired)
+        } else if client.account.disabled_at.is_some() {
+            Some(Self::Disabled)
         } else {
-            client.account.disabled_at.is_some().then_some(Self::Disabled)
+            (!client.is_human_allowed()).then_some(Self::HumanLost)
         }
     }
 

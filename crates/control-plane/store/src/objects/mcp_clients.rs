@@ -6,9 +6,9 @@ use narthex_model::{
     AgentName, ClientOrigin, McpClientId, PrincipalId, ProfileName, RunId, SessionId, WorkspaceId,
 };
 
-use super::{ms, now_ms, optional_time, principals, principals::CHANGED, time, workspace};
+use super::{door, ms, now_ms, optional_time, principals, principals::CHANGED, time, workspace};
 use crate::{
-    StatementError,
+    DoorConnectionRow, StatementError,
     database::{Database, Step},
     statement::{Row, Statement, Value},
 };
@@ -48,9 +48,10 @@ pub struct McpClientRow {
     pub principal: PrincipalId,
     /// SHA-256 of the client's token, in hexadecimal.
     pub hash: String,
-    /// The agent of the client's runs; `None` for a client of a profile.
+    /// The agent of the client's runs; `None` for a client that sees the live configuration.
     pub agent: Option<AgentName>,
-    /// The profile of the live configuration that the client sees.
+    /// The profile through which a client without an agent sees the live configuration; `None` for
+    /// all of its servers.
     pub profile: Option<ProfileName>,
     /// The origins that the client may give for content.
     pub origins: BTreeSet<ClientOrigin>,
@@ -89,6 +90,28 @@ impl<'a> McpClients<'a> {
     /// # Errors
     /// `OwnerMissing` if there is no such workspace or principal, or when a statement fails.
     pub async fn create(&self, row: &McpClientRow, sealed: &str) -> Result<(), StatementError> {
+        self.create_with(row, sealed, None).await
+    }
+
+    /// Stores a new client to which a human has consented at the door, with the consent.
+    ///
+    /// # Errors
+    /// The errors of [`McpClients::create`].
+    pub async fn create_connected(
+        &self,
+        row: &McpClientRow,
+        sealed: &str,
+        connection: &DoorConnectionRow,
+    ) -> Result<(), StatementError> {
+        self.create_with(row, sealed, Some(connection)).await
+    }
+
+    async fn create_with(
+        &self,
+        row: &McpClientRow,
+        sealed: &str,
+        connection: Option<&DoorConnectionRow>,
+    ) -> Result<(), StatementError> {
         let origins: Vec<_> = row.origins.iter().map(|origin| origin.as_str()).collect();
         let origins = origins.join(" ");
         let values = vec![
@@ -104,7 +127,9 @@ impl<'a> McpClients<'a> {
             Value::Integer(row.expires_at.map_or(0, ms)),
             Value::Text(row.profile.as_ref().map_or("", ProfileName::as_str)),
         ];
-        let steps = [Step::new(CREATE, values), Step::new(CHANGED, Vec::new())];
+        let mut steps = vec![Step::new(CREATE, values)];
+        steps.extend(connection.map(door::connect));
+        steps.push(Step::new(CHANGED, Vec::new()));
         self.database.write_steps(&steps).await.map(drop)
     }
 

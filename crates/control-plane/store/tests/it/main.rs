@@ -13,6 +13,7 @@ mod catalog;
 mod children;
 mod cuts;
 mod definitions;
+mod door;
 mod env_bindings;
 mod events;
 mod grants;

@@ -5,7 +5,10 @@
 //! fails here. A new step needs rows and a line there, made by `sha384sum`.
 
 use std::os::unix::fs::PermissionsExt;
-use std::{path::Path, time::SystemTime};
+use std::{
+    path::Path,
+    time::{Duration, SystemTime},
+};
 
 use fs_err as fs;
 use narthex_model::{CatalogKind, EnvName, RunId, SecretName, ServerId, SessionId};
@@ -206,6 +209,15 @@ async fn check_clients(store: &Store, version: u32) {
         48.. => vec![(None, Some("work".to_owned()), 2)],
     };
     assert_eq!(clients, expected);
+    let has_door = version >= 50;
+    assert_eq!(store.door().connections().await.unwrap().len(), usize::from(has_door));
+    assert_eq!(store.door().client("dcr-app").await.unwrap().is_some(), has_door);
+    let tokens = store.door_tokens();
+    let family = tokens.family("f1").await.unwrap().map(|family| family.generation);
+    assert_eq!(family, has_door.then_some(2));
+    assert_eq!(tokens.token("h8").await.unwrap().is_some(), has_door);
+    let end = SystemTime::UNIX_EPOCH + Duration::from_secs(1_890_000_000);
+    assert_eq!(tokens.use_proof("h9", end).await.unwrap(), !has_door);
 }
 
 /// The definitions that a store of a version had.

@@ -3,9 +3,18 @@
 use std::sync::Arc;
 
 use narthex_audit::AuditFull;
-use narthex_model::McpClientId;
+use narthex_model::{McpClientId, PrincipalId};
 
 use crate::{Gateway, RunView, VisibleTool};
+
+/// The part of the live configuration that a registered client sees, and its human.
+#[derive(Debug, Clone, Copy)]
+pub struct LiveClient<'a> {
+    /// The profile; `None` for all servers.
+    pub profile: Option<&'a str>,
+    /// The human for whom the client acts; `None` for the one of the daemon's own run.
+    pub user: Option<&'a PrincipalId>,
+}
 
 impl Gateway {
     /// Lets clients see the servers of `base`, the daemon's own run, through the profiles of the
@@ -35,27 +44,33 @@ impl Gateway {
         }
     }
 
-    /// The run of a registered client of a profile, if it has begun and not ended.
+    /// The run of a registered client of the live configuration, if it has begun and not ended.
     #[must_use]
     pub fn client_run(&self, client: &McpClientId) -> Option<Arc<RunView>> {
         self.profiles.of_client(client)
     }
 
-    /// The run of a registered client of a profile, which begins if there is none, and `true` if it
-    /// has begun now. `None` if there is no such profile.
+    /// The run of a registered client of the live configuration, which begins if there is none, and
+    /// `true` if it has begun now. `None` if there is no such profile.
     ///
     /// # Errors
     /// When the record cannot be written: the run has not begun then.
     pub fn begin_client_run(
         &self,
         client: &McpClientId,
-        profile: &str,
+        of: LiveClient<'_>,
     ) -> Result<Option<(Arc<RunView>, bool)>, AuditFull> {
-        let Some(base) = self.profile_run(profile) else { return Ok(None) };
-        self.profiles.begin_client(&base, client, |run| self.begin_run(run)).map(Some)
+        let base = match of.profile {
+            Some(profile) => self.profile_run(profile),
+            None => self.profiles.base(),
+        };
+        let Some(base) = base else { return Ok(None) };
+        let run = RunView::of_client(&base, client, of.user);
+        self.profiles.begin_client(client, run, |run| self.begin_run(run)).map(Some)
     }
 
-    /// Ends the run of a registered client of a profile, with its sessions, streams and calls.
+    /// Ends the run of a registered client of the live configuration, with its sessions, streams
+    /// and calls.
     pub async fn end_client_run(&self, client: &McpClientId) {
         if let Some(run) = self.profiles.leave(client) {
             self.end_run(run.id).await;

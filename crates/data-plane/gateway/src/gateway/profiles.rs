@@ -19,7 +19,7 @@ pub(crate) struct ProfileRuns {
     base: OnceLock<Arc<RunView>>,
     /// Read by calls without a lock.
     applied: ArcSwap<Applied>,
-    /// The runs of registered clients, each of which sees by one profile.
+    /// The runs of registered clients, each of which sees by one profile, or all.
     clients: HashMap<McpClientId, Arc<RunView>>,
     /// Held while the runs are made anew.
     turn: Mutex<()>,
@@ -36,6 +36,11 @@ impl ProfileRuns {
     /// Makes runs for profiles from now on. Only the first call counts.
     pub(crate) fn begin(&self, base: &Arc<RunView>) -> bool {
         self.base.set(base.clone()).is_ok()
+    }
+
+    /// The daemon's own run.
+    pub(crate) fn base(&self) -> Option<Arc<RunView>> {
+        self.base.get().cloned()
     }
 
     /// True for the daemon's own run, whose clients choose a profile by the address.
@@ -104,18 +109,19 @@ impl ProfileRuns {
         self.clients.pin().get(client).cloned()
     }
 
-    /// The run of a registered client, which begins if there is none. `true` if it has begun now.
+    /// The run of a registered client: `new`, which begins, if there is none. `true` if it has begun
+    /// now.
     pub(crate) fn begin_client(
         &self,
-        base: &RunView,
         client: &McpClientId,
+        new: RunView,
         begin: impl Fn(&Arc<RunView>) -> Result<(), AuditFull>,
     ) -> Result<(Arc<RunView>, bool), AuditFull> {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(run) = self.of_client(client) {
             return Ok((run, false));
         }
-        let run = Arc::new(RunView::of_client(base, client));
+        let run = Arc::new(new);
         begin(&run)?;
         self.clients.pin().insert(client.clone(), run.clone());
         Ok((run, true))

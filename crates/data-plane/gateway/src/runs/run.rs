@@ -54,6 +54,8 @@ pub struct RunView {
     pub began: SystemTime,
     token_hash: [u8; 32],
     reader: Reader,
+    /// True if the run sees the live configuration beside the daemon's own run.
+    is_beside: bool,
     own: OwnServers,
     held_back: HeldBack,
     /// The aliases of the built-in server besides its own name.
@@ -120,6 +122,7 @@ impl RunView {
             tools: ArcSwapOption::empty(),
             token_hash,
             reader: Reader::Run,
+            is_beside: false,
             view: ArcSwapOption::empty(),
             usage: Usage::default(),
             contents: RunContents::default(),

@@ -23,7 +23,7 @@ pub(super) struct Operation {
     pub(super) parameters: &'static [&'static str],
     pub(super) body: Option<Body>,
     /// The answers of a success; a method may have several.
-    pub(super) answers: [Option<Answer>; 3],
+    pub(super) answers: [Option<Answer>; 4],
     /// Schema of the problems.
     pub(super) refusal: Shape,
     /// Kinds of problems beside those that follow from the route.
@@ -105,7 +105,7 @@ const fn operation(
     summary: &'static str,
 ) -> Operation {
     let (parameters, problems): (&[&str], &[u16]) = (&[], &[]);
-    let (body, answers, refusal) = (None, [None; 3], of::<Problem>());
+    let (body, answers, refusal) = (None, [None; 4], of::<Problem>());
     Operation { method, template, id, summary, parameters, body, answers, refusal, problems }
 }
 
@@ -144,7 +144,7 @@ impl Operation {
         self.answers(204, Content::None, &[])
     }
 
-    /// One more answer, of three at most.
+    /// One more answer, of four at most.
     pub(super) const fn answers(
         mut self,
         status: u16,
@@ -154,8 +154,9 @@ impl Operation {
         let answer = Some(Answer { status, content, headers });
         let free = match self.answers {
             [None, ..] => 0,
-            [_, None, _] => 1,
-            _ => 2,
+            [_, None, ..] => 1,
+            [_, _, None, _] => 2,
+            _ => 3,
         };
         self.answers[free] = answer;
         self

@@ -6,6 +6,7 @@ mod clients;
 mod door;
 mod events;
 mod grants;
+mod oauth;
 mod outbound;
 mod policy;
 mod public_registry;
@@ -20,6 +21,7 @@ use super::operation::Operation;
 pub(super) const OPERATIONS: &[(&str, &[Operation])] = &[
     ("mcp", door::OPERATIONS),
     ("sign-in", signin::OPERATIONS),
+    ("oauth", oauth::OPERATIONS),
     ("servers", servers::OPERATIONS),
     ("access", access::OPERATIONS),
     ("clients", clients::OPERATIONS),

@@ -89,6 +89,11 @@ fn client(client: &SeenClient) -> McpClient {
         client: (&known.account.name).into(),
         agent_name: row.agent.as_ref().map(Into::into),
         profile: row.profile.as_ref().map(Into::into),
+        acts_for: known.acts_for().map(Into::into),
+        program: known
+            .connection
+            .as_ref()
+            .map(|connection| connection.consent.client_id.as_str().to_owned()),
         origins: row.origins.iter().copied().map(Into::into).collect(),
         is_live: *is_live,
         closed_because: closed.map(Into::into),

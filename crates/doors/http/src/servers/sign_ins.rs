@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use narthex_control::{DeviceBegun, DeviceState, GrantFacts, SignInBegun};
+use narthex_control::{DeviceBegun, DeviceState, GrantFacts, SignInBegun, SignInVerbs};
 
 use super::{Answered, Asked, ok, once::ToldOnce, unknown};
 use crate::{
@@ -37,11 +37,12 @@ impl Asked<'_> {
     async fn authorize(&self) -> Answered {
         let is_device = self.query(&["device"])?.flag("device")?;
         let (name, by, control) = (self.name()?, self.by(), self.control()?);
+        let verbs = SignInVerbs::of(control);
         let mut response = match is_device {
-            true => ok(&at_device(control.authorize_device(&name, &by).await?)),
+            true => ok(&at_device(verbs.authorize_device(&name, &by).await?)),
             false => {
                 let session = binding(control, &self.principal, self.parts);
-                ok(&at_page(&control.authorize(&name, session, &by).await?))
+                ok(&at_page(&verbs.authorize(&name, session, &by).await?))
             }
         };
         // The address and the code are for the person who began the sign-in.
@@ -52,7 +53,8 @@ impl Asked<'_> {
     /// Shows the state of a sign-in at another device.
     fn device_sign_in(&self) -> Answered {
         self.query(&[])?;
-        let state = self.control()?.device_sign_in(&self.name()?, &self.segment(1))?;
+        let state =
+            SignInVerbs::of(self.control()?).device_state(&self.name()?, &self.segment(1))?;
         let (state, failure) = match state {
             DeviceState::Pending => ("pending", None),
             DeviceState::Done => ("done", None),
@@ -66,7 +68,7 @@ impl Asked<'_> {
     /// Ends the sign-in to a server.
     async fn sign_out_of(&self) -> Answered {
         self.query(&[])?;
-        self.control()?.sign_out_of(&self.name()?, &self.by()).await?;
+        SignInVerbs::of(self.control()?).sign_out(&self.name()?, &self.by()).await?;
         Ok(self.done(None))
     }
 
@@ -74,7 +76,7 @@ impl Asked<'_> {
         self.query(&[])?;
         let (name, control) = (self.name()?, self.control()?);
         let session = binding(control, &self.principal, self.parts);
-        let result = control.reauthorize(&name, session, &self.by()).await?;
+        let result = SignInVerbs::of(control).reauthorize(&name, session, &self.by()).await?;
         Ok(self.done(Some(result.ok_or_else(|| unknown(&name))?)))
     }
 }

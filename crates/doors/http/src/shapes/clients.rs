@@ -8,8 +8,8 @@ use serde_json::{Map, Value, json};
 
 use super::{
     ids::{
-        ClientClosed, ClientOrigin, McpClientId, ObjectName, PrincipalName, ProfileName, RunId,
-        SessionId, Time,
+        ClientClosed, ClientOrigin, McpClientId, ObjectName, PrincipalId, PrincipalName,
+        ProfileName, RunId, SessionId, Time,
     },
     page::Listed,
     runs::{BuiltInTools, ClientEntry},
@@ -20,12 +20,18 @@ use super::{
 pub(crate) struct McpClient {
     pub(crate) id: McpClientId,
     pub(crate) client: PrincipalName,
-    /// The agent of the client's runs. Absent for a client of a profile.
+    /// The agent of the client's runs. Absent for a client of the live configuration.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) agent_name: Option<ObjectName>,
-    /// The profile of the live configuration that the client sees.
+    /// The profile through which the client sees the live configuration. Absent for all servers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) profile: Option<ProfileName>,
+    /// The human for whom the client acts, who let it in at the door.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) acts_for: Option<PrincipalId>,
+    /// Id of the program at the door: its own address, or one that it got there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) program: Option<String>,
     /// The origins that the client may give to its writes.
     pub(crate) origins: Vec<ClientOrigin>,
     /// True if the client's token opens a run now.

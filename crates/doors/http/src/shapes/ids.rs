@@ -190,6 +190,14 @@ texts! {
     #[schemars(extend("minLength" = 1))]
     SignInToken;
 
+    /// The secret of a page on which a human answers a program.
+    #[schemars(extend("minLength" = 1))]
+    ConsentToken;
+
+    /// The path of an MCP endpoint, such as `mcp/git`, with its slashes.
+    #[schemars(extend("minLength" = 1))]
+    ResourcePath;
+
     /// A path such as `mnt/mcp/0-files/tools/read_file`, with its slashes. Each of its parts is
     /// percent-encoded once.
     #[schemars(extend("minLength" = 1))]
@@ -304,7 +312,8 @@ words! {
     /// Reason why a client starts no further run.
     ClientClosed(narthex_runs::ClientClosed, as_str) =
         each!(narthex_runs::ClientClosed, as_str:
-            Revoked, Expired, Disabled, AgentDeleted, AgentInactive, ProfileGone), inline;
+            Revoked, Expired, Disabled, AgentDeleted, AgentInactive, ProfileGone, HumanLost),
+        inline;
 
     /// State of a definition.
     DefinitionState(reviews::DefinitionState, as_str) =

@@ -3,12 +3,13 @@
 
 use http::StatusCode;
 use narthex_control::{Connecting, SignInBegun, UserConnection, connection_path};
-use narthex_definitions::harmless;
 use narthex_model::{ServerId, WorkspaceId};
 
 use super::{
-    Answered, Kept, ONWARD, Visitor, nothing,
-    page::{escaped, html, put},
+    Answered, Kept, Visitor,
+    cookie::ONWARD,
+    nothing,
+    page::{escaped, html, put, safe},
     redirect,
 };
 use crate::{
@@ -21,8 +22,6 @@ use crate::{
     shapes::{ConnectionForm, ConnectionVerb},
 };
 
-/// Maximum number of characters of a name that the page shows.
-const SHOWN_MAX: usize = 200;
 /// The place of connections in the cookie of the page to open after the sign-in.
 pub(super) const KEPT: &str = "connections/";
 
@@ -131,10 +130,4 @@ fn onward(server: &str, begun: &SignInBegun) -> Response {
         safe(host)
     );
     html(StatusCode::OK, "Connect", "", &main)
-}
-
-/// Escapes text that others wrote: hidden characters, changes of the text's direction, and markup
-/// have no effect.
-fn safe(text: &str) -> String {
-    escaped(&harmless(text, SHOWN_MAX))
 }

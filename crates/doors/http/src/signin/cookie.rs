@@ -1,5 +1,5 @@
-//! The cookies of a browser: its session, an unfinished sign-in at a provider, and the page to open
-//! after the sign-in.
+//! The cookies of a browser: its session, an unfinished sign-in at a provider, the page to open
+//! after the sign-in, and the page of consent where no human has signed in.
 
 use std::time::Duration;
 
@@ -9,6 +9,8 @@ use crate::respond::Response;
 
 /// The time for which a browser stores the cookie of an unfinished sign-in.
 pub(super) const ATTEMPT: Duration = Duration::from_mins(15);
+/// The time for which a browser remembers the page that it asked for before the sign-in.
+pub(super) const ONWARD: Duration = Duration::from_mins(15);
 
 /// The kinds of cookies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,6 +18,9 @@ pub(super) enum Kept {
     Session,
     Attempt,
     Onward,
+    /// The browser of this machine that sees a page of consent. Sent with requests of our own pages
+    /// alone.
+    Visitor,
 }
 
 /// Reads and sets cookies; their names depend on whether the origin uses https.
@@ -44,6 +49,8 @@ impl Jar {
             (Kept::Attempt, false) => "narthex-oidc",
             (Kept::Onward, true) => "__Host-narthex-onward",
             (Kept::Onward, false) => "narthex-onward",
+            (Kept::Visitor, true) => "__Host-narthex-visitor",
+            (Kept::Visitor, false) => "narthex-visitor",
         }
     }
 
@@ -62,8 +69,12 @@ impl Jar {
         let secure = if self.is_https { "; Secure" } else { "" };
         let name = self.name(kept);
         let life = life.as_secs();
+        let site = match kept {
+            Kept::Session | Kept::Attempt | Kept::Onward => "Lax",
+            Kept::Visitor => "Strict",
+        };
         let line =
-            format!("{name}={value}; Path=/; HttpOnly; SameSite=Lax; Max-Age={life}{secure}");
+            format!("{name}={value}; Path=/; HttpOnly; SameSite={site}; Max-Age={life}{secure}");
         let mut line = HeaderValue::from_str(&line).expect("tokens are base64url, and ids plain");
         line.set_sensitive(true);
         response.headers_mut().append(header::SET_COOKIE, line);
@@ -111,5 +122,9 @@ mod tests {
         let rest = "; Path=/; HttpOnly; SameSite=Lax; Max-Age=7";
         assert_eq!(line(true), format!("__Host-narthex=abc{rest}; Secure"));
         assert_eq!(line(false), format!("narthex=abc{rest}"));
+        let mut response = crate::respond::empty(http::StatusCode::OK);
+        Jar::new(false).set(&mut response, Kept::Visitor, "abc", Duration::from_secs(7));
+        let line = response.headers()[header::SET_COOKIE].to_str().unwrap();
+        assert!(line.contains("; HttpOnly; SameSite=Strict; "), "{line}");
     }
 }

@@ -5,15 +5,18 @@ use http::StatusCode;
 use narthex_control::{
     ConsentError, GrantRequestRow, GrantRequestStatus, connection_path, decision_path,
 };
-use narthex_definitions::harmless;
 use narthex_model::{
     ErrorKind, GrantDuration, GrantRequestId, PrincipalId, ServerId, Timestamp, WorkspaceId,
 };
 use serde_json::{Value, json};
 
 use super::{
-    Answered, Kept, ONWARD, Visitor, connection, nothing,
-    page::{escaped, html, put},
+    Answered, Kept, Visitor,
+    authorize::onward_to_consent,
+    connection,
+    cookie::ONWARD,
+    nothing,
+    page::{escaped, html, put, safe},
     redirect,
 };
 use crate::{
@@ -25,9 +28,6 @@ use crate::{
     routes::ADMIN,
     shapes::{Decision, DecisionForm},
 };
-
-/// Maximum number of characters of an agent's text that the page shows.
-const SHOWN_MAX: usize = 4_000;
 
 /// A run's grant request, as a signed-in human sees it.
 struct Shown<'a> {
@@ -128,6 +128,9 @@ impl Visitor<'_> {
     /// The page that a browser gets after the sign-in: the page that it asked for before.
     pub(super) fn onward(&self) -> String {
         let kept = self.jar().find(&self.parts.headers, Kept::Onward);
+        if let Some(consent) = kept.and_then(onward_to_consent) {
+            return consent;
+        }
         let place = kept.and_then(|kept| {
             let (workspace, id) = kept.split_once('/')?;
             let workspace = WorkspaceId::new(workspace).ok()?;
@@ -294,10 +297,4 @@ fn form(main: &mut String, shown: &Shown<'_>) {
          value=\"approve\">Approve</button>\n<button name=\"decision\" \
          value=\"deny\">Deny</button>\n</form>\n",
     );
-}
-
-/// Escapes text that others wrote: hidden characters, changes of the text's direction, and markup
-/// have no effect.
-fn safe(text: &str) -> String {
-    escaped(&harmless(text, SHOWN_MAX))
 }

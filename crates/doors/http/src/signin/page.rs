@@ -3,11 +3,12 @@
 //! All text from outside is escaped when it is put into a page. The policy of the page allows no
 //! script and no style except our two files, and forbids frames around the page.
 
-use std::fmt::Write;
+use std::{fmt::Write, sync::Arc};
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, StatusCode, header};
-use narthex_control::{CreatedLink, PasskeyRow, SignedIn};
+use narthex_control::{CreatedLink, KnownClient, PasskeyRow, SignedIn};
+use narthex_definitions::harmless;
 use narthex_model::{Timestamp, command::narthex};
 
 use super::status;
@@ -17,13 +18,18 @@ use crate::{problem::Problem, respond::Response};
 pub(super) const SCRIPT: &str = include_str!("signin.js");
 pub(super) const STYLE: &str = include_str!("signin.css");
 
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
+pub(super) const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
                       form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+
+/// Maximum number of characters of a text of others that a page shows.
+const SHOWN_MAX: usize = 4_000;
 
 /// The data of the page of a signed-in human.
 pub(super) struct Shown<'a> {
     pub(super) signed_in: &'a SignedIn,
     pub(super) passkeys: Vec<PasskeyRow>,
+    /// The clients that the human let in at the door.
+    pub(super) clients: Vec<Arc<KnownClient>>,
     pub(super) csrf: String,
     /// True if passkeys work at this address.
     pub(super) has_passkeys: bool,
@@ -89,6 +95,7 @@ pub(super) fn account(shown: &Shown<'_>) -> Response {
         unproved(&mut main, shown);
     }
     passkeys(&mut main, shown, &csrf);
+    clients(&mut main, shown, &csrf);
     if shown.signed_in.account.is_operator {
         invite(&mut main, shown, &csrf);
     }
@@ -159,6 +166,28 @@ fn passkeys(main: &mut String, shown: &Shown<'_>, csrf: &str) {
         }
         (false, _) => "<p class=\"note\">Passkeys need a name instead of an address.</p>\n",
     });
+}
+
+/// Lists the clients that the human let in, each with a button that revokes it.
+fn clients(main: &mut String, shown: &Shown<'_>, csrf: &str) {
+    if shown.clients.is_empty() {
+        return;
+    }
+    main.push_str("<h2>Programs that act for you</h2>\n<ul>\n");
+    for client in &shown.clients {
+        let (id, name) = (escaped(client.row.id.as_str()), escaped(client.account.name.as_str()));
+        let place = client.connection.as_ref().map(|known| escaped(&known.consent.place));
+        let place = place.unwrap_or_default();
+        put(
+            main,
+            format_args!(
+                "<li><span>{name} at {place}</span><form method=\"post\" \
+                 action=\"/signin/clients/{id}/remove\"><input type=\"hidden\" name=\"csrf\" \
+                 value=\"{csrf}\"><button>Revoke</button></form></li>\n"
+            ),
+        );
+    }
+    main.push_str("</ul>\n");
 }
 
 /// The form with which an operator creates a link for another human.
@@ -271,6 +300,12 @@ pub(crate) fn escaped(text: &str) -> String {
         }
     }
     escaped
+}
+
+/// Escapes text that others wrote: hidden characters, changes of the text's direction, and markup
+/// have no effect.
+pub(super) fn safe(text: &str) -> String {
+    escaped(&harmless(text, SHOWN_MAX))
 }
 
 pub(super) fn put(main: &mut String, text: std::fmt::Arguments<'_>) {

@@ -24,6 +24,7 @@ mod lives;
 mod members;
 mod model_texts;
 mod once;
+mod one_url;
 mod openapi;
 mod outbound;
 mod policy;

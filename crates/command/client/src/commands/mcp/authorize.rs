@@ -177,8 +177,8 @@ enum Look {
 /// Observations of one sign-in so far.
 #[derive(Debug)]
 struct Looks {
-    /// The last success before this sign-in.
-    before: Option<String>,
+    /// The sign-in of the row before this one.
+    before: Value,
     /// The time since which there are tokens.
     agreed: Option<Instant>,
     /// The time since which no address is open and there are no tokens.
@@ -189,12 +189,14 @@ impl Looks {
     /// `before` is the row from before the sign-in, and `agreed` the time of the consent, if it is
     /// known already.
     fn new(before: &Value, agreed: Option<Instant>) -> Self {
-        Self { before: succeeded(before), agreed, closed: None }
+        Self { before: before["signIn"].clone(), agreed, closed: None }
     }
 
     fn at(&mut self, row: &Value, now: Instant) -> Look {
-        let has_tokens = succeeded(row).is_some_and(|at| self.before.as_ref() != Some(&at));
-        if has_tokens {
+        let (sign_in, is_open) = (&row["signIn"], row["authUrl"].is_string());
+        let has_tokens = sign_in["succeededAt"].is_string() && sign_in["failure"].is_null();
+        // A renewal changes the tokens as well, and leaves the address open.
+        if has_tokens && !is_open && *sign_in != self.before {
             self.agreed.get_or_insert(now);
         }
         if let Some(since) = self.agreed {
@@ -205,7 +207,7 @@ impl Looks {
                 _ => Look::Wait,
             };
         }
-        if row["authUrl"].is_string() {
+        if is_open {
             self.closed = None;
             return Look::Wait;
         }
@@ -218,11 +220,6 @@ impl Looks {
             false => Look::Wait,
         }
     }
-}
-
-/// The time of the last request for tokens that succeeded.
-fn succeeded(row: &Value) -> Option<String> {
-    row["signIn"]["succeededAt"].as_str().map(str::to_owned)
 }
 
 fn reason(row: &Value) -> String {

@@ -55,8 +55,8 @@ impl Prepared {
         let vault = secrets::open(data, &settings.keys, &opened).await?;
         let mut followed = source::followed(settings, place, opened, vault).await?;
         let (listener, door) = Door::open(settings, args, data, listener, may_choose).await?;
-        let port = listener.local_addr()?.port();
-        followed.login = Some(settings.sign_in.options(port, door.is_tls()));
+        let address = listener.local_addr()?;
+        followed.login = Some(settings.sign_in.options(address, door.is_tls()));
         let shares = ShareOptions::open(&data.shares_dir(), settings.shares_bytes)
             .map_err(|error| Failure::caused(error.kind(), &error))?;
         crate::app::check(&data.audit_dir(), settings.connections.is_strict)?;

@@ -160,7 +160,7 @@ fn e103_a_new_sign_in_drops_the_old_tokens_first() {
     fixture.change(|settings| settings.subject = "grace".to_owned());
     let mut waiting = Waiting::start(&place, &["mcp", "reauthorize", "tracker", "--no-browser"]);
     let url = waiting.line_after("sign in to tracker at ");
-    assert_ne!(row(&place, "tracker")["status"], "ready");
+    until(|| (row(&place, "tracker")["status"] != "ready").then_some(()));
     assert_eq!(visit(&fixture.browse(&url).unwrap()).status, 200);
     waiting.done().succeeded();
     let called = place.run(["call", "tracker", "whoami"]).succeeded();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use narthex_model::{Alias, McpClientId, Profile, RunId};
+use narthex_model::{Alias, McpClientId, PrincipalId, Profile, RunId};
 use narthex_policy::{Actors, Authority, Item, LiveProfile, RunPolicy};
 use narthex_traffic::RunMeters;
 
@@ -19,27 +19,39 @@ impl RunView {
     pub(crate) fn in_profile(base: &Self, profile: Arc<Profile>) -> Self {
         let id = base.id.of_profile(profile.name());
         let policy = RunPolicy::Profile(LiveProfile::new(base.policy.clone(), profile));
-        Self::beside(base, id, policy)
+        Self::beside(base, id, policy, None)
     }
 
-    /// A run of a registered client alone, which sees by the same profile as `base`.
+    /// A run of a registered client alone, which sees what `base` sees, for another user if there
+    /// is one.
     #[must_use]
-    pub(crate) fn of_client(base: &Self, client: &McpClientId) -> Self {
-        Self::beside(base, base.id.of_client(client), base.policy.clone())
+    pub(crate) fn of_client(base: &Self, client: &McpClientId, user: Option<&PrincipalId>) -> Self {
+        Self::beside(base, base.id.of_client(client), base.policy.clone(), user)
     }
 
-    /// A run with the user, session, grants, rules and workspace meter of `base`.
-    fn beside(base: &Self, id: RunId, policy: RunPolicy) -> Self {
+    /// A run with the session, grants, rules and workspace meter of `base`, and with its user unless
+    /// there is another.
+    fn beside(base: &Self, id: RunId, policy: RunPolicy, user: Option<&PrincipalId>) -> Self {
         let of = &base.authority;
-        let actors = Actors { run: Some(id), ..Actors::clone(&of.actors()) };
+        let own = Actors::clone(&of.actors());
+        let user = user.cloned().or_else(|| own.user.clone());
+        let actors = Actors { run: Some(id), user, ..own };
         let meters = RunMeters { workspace: base.meters.workspace.clone(), ..<_>::default() };
         Self {
             reader: base.reader,
             workspace: base.workspace.clone(),
             authority: Authority::new(actors, of.grants.clone(), of.rules.clone()),
             meters,
+            is_beside: true,
             ..Self::of(id, OPENED_BY_NONE, policy)
         }
+    }
+
+    /// True for the run of a profile or of a registered client that sees the live configuration, as
+    /// the daemon's own run does.
+    #[must_use]
+    pub fn is_beside(&self) -> bool {
+        self.is_beside
     }
 
     /// The profile of the live configuration through which the run sees servers; `None` for any

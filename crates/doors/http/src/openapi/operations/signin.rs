@@ -118,6 +118,14 @@ pub(super) const OPERATIONS: &[Operation] = &[
     .answers(200, HTML, &[])
     .answers(303, Content::None, ELSEWHERE)
     .refuses(DECIDED),
+    post(
+        "/signin/clients/{id}/remove",
+        "sign_in_client_remove",
+        "Revokes a client that the caller has let in",
+    )
+    .takes_as(of::<shapes::CsrfForm>(), FORM)
+    .answers(303, Content::None, ELSEWHERE)
+    .refuses(LINK),
     post("/signout", "sign_out", "Ends the session of the browser")
         .takes_as(of::<shapes::CsrfForm>(), FORM)
         .answers(303, Content::None, ON)

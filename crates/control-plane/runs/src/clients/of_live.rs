@@ -1,12 +1,12 @@
-//! Registered clients that see the live configuration through a profile: each has a run of its own,
-//! which ends when the client may not connect any more.
+//! Registered clients that see the live configuration, mostly through a profile: each has a run of
+//! its own, which ends when the client may not connect any more.
 
 use std::{sync::Arc, time::SystemTime};
 
 use narthex_catalog::fields::{CatalogError, FieldError};
-use narthex_control::{ControlError, KnownClient};
-use narthex_gateway::RunView;
-use narthex_model::{McpClientId, ProfileName, WorkspaceId, command::narthex};
+use narthex_control::{By, ControlError, DoorDesk, KnownClient};
+use narthex_gateway::{LiveClient, RunView};
+use narthex_model::{McpClientId, ProfileName, RunEnd, WorkspaceId, command::narthex};
 
 use crate::{RunError, Runs};
 
@@ -34,32 +34,41 @@ impl Runs {
         Err(ControlError::Catalog(CatalogError::Refused(vec![fault])).into())
     }
 
-    /// The run of a client of a profile, which begins if none is active.
-    pub(super) fn begin_in_profile(
-        &self,
-        client: &KnownClient,
-        profile: &ProfileName,
-    ) -> Result<Arc<RunView>, RunError> {
+    /// The run of a client of the live configuration, which begins if none is active.
+    pub(super) fn begin_in_live(&self, client: &KnownClient) -> Result<Arc<RunView>, RunError> {
         let (gateway, id) = (&self.shared.gateway, client.row.id.clone());
+        let profile = client.row.profile.as_ref().map(ProfileName::as_str);
         let (run, is_new) = gateway
-            .begin_client_run(&id, profile.as_str())
+            .begin_client_run(&id, LiveClient { profile, user: client.acts_for() })
             .map_err(ControlError::Audit)?
             .ok_or_else(|| {
+                let profile = profile.unwrap_or_default();
                 RunError::Malformed(format!("there is no usable profile `{profile}`"))
             })?;
         if is_new {
-            let (workspace, run) = (client.row.workspace.clone(), run.clone());
-            self.until_closed(|runs| async move { runs.end_with_client(workspace, id, run).await });
+            self.end_with(client, &run);
         }
         Ok(run)
     }
 
-    /// Ends the run of a client once the client is revoked, disabled or expired, at this daemon or
-    /// another.
+    /// Has the run of a client end once the client may not connect any more.
+    pub(super) fn end_with(&self, client: &KnownClient, run: &Arc<RunView>) {
+        let (workspace, id) = (client.row.workspace.clone(), client.row.id.clone());
+        let run = run.clone();
+        self.until_closed(|runs| async move { runs.end_with_client(workspace, id, run).await });
+    }
+
+    /// Ends the run of a client once the client is revoked, disabled or expired, or tokens of it are
+    /// revoked, at this daemon or another.
     async fn end_with_client(self, workspace: WorkspaceId, id: McpClientId, run: Arc<RunView>) {
         let mut changes = self.control().access_changes();
+        let revoked = || DoorDesk::of(self.control()).and_then(|desk| desk.family_end(&id));
+        let revoked_before = revoked();
         loop {
             changes.mark_unchanged();
+            if revoked() > revoked_before {
+                break;
+            }
             let expires_at = match self.live_client(&workspace, &id) {
                 Ok(Some(client)) => client.row.expires_at,
                 Ok(None) => break,
@@ -84,6 +93,12 @@ impl Runs {
                 },
             }
         }
-        self.shared.gateway.end_client_run(&id).await;
+        if run.is_beside() {
+            return self.shared.gateway.end_client_run(&id).await;
+        }
+        let ended = self.end_stored(&workspace, run.id, RunEnd::Ended, By::system(), None).await;
+        if let Err(error) = ended {
+            tracing::warn!(client.id = %id, "the run of a client cannot be ended: {error}");
+        }
     }
 }

@@ -1,0 +1,211 @@
+//! Programs that ask for tokens: they register themselves, or have a metadata document.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use http::{HeaderMap, HeaderName, HeaderValue, Request, header};
+use narthex_http_client::{AllowedAddresses, ClientSettings, HttpClient};
+use narthex_oauth::server::{
+    Answer, CachedDocument, Client, ClientId, DocumentError, DocumentUse, FETCH, FetchedDocument,
+    RegistrationCounts, RegistrationLimits, RegistrationRules, UNUSED_LIFE, register,
+};
+use narthex_store::DoorClientRow;
+use narthex_wire::Payload;
+use serde::Serialize;
+use url::{Position, Url};
+
+use super::{DoorDesk, fault::DoorFault, server::DoorServer};
+use crate::ControlError;
+
+/// The kind of a program that registered itself.
+const REGISTERED: &str = "registration";
+/// The kind of a program with a document.
+const DOCUMENT: &str = "document";
+/// Time after which a program is forgotten that was not used. No token of it is valid by then.
+const USED_LIFE: Duration = Duration::from_hours(31 * 24);
+/// Time in which registrations are counted.
+const HOUR: Duration = Duration::from_hours(1);
+
+impl DoorDesk<'_> {
+    /// Registers a program (RFC 7591).
+    ///
+    /// # Errors
+    /// When the store fails. Faults of the program are answers.
+    pub async fn register(&self, body: &[u8]) -> Result<Answer, ControlError> {
+        let (server, store) = (self.server, self.store.door());
+        let now = SystemTime::now();
+        let forgotten = store.forget(REGISTERED, now - UNUSED_LIFE, now - USED_LIFE).await;
+        forgotten.map_err(ControlError::Store)?;
+        let count =
+            async |since| store.clients_since(REGISTERED, since).await.map_err(ControlError::Store);
+        let counts = RegistrationCounts {
+            clients: count(UNIX_EPOCH).await?,
+            in_last_hour: count(now - HOUR).await?,
+            // A proxy may be the sender of all requests.
+            in_last_hour_from_it: 0,
+        };
+        let rules = RegistrationRules {
+            redirects: &server.options.redirects,
+            scopes: &server.scopes,
+            limits: RegistrationLimits::default(),
+        };
+        match register(body, &rules, counts, now) {
+            Ok(registered) => {
+                let row = row(&registered.client, REGISTERED, &registered.client, now);
+                store.put_client(&row).await.map_err(ControlError::Store)?;
+                Ok(registered.answer)
+            }
+            Err(error) => Ok(error.answer()),
+        }
+    }
+
+    /// The program of an id; `None` if it is unknown here.
+    pub(super) async fn client(
+        &self,
+        id: &ClientId,
+        usage: DocumentUse,
+    ) -> Result<Option<Client>, ClientFault> {
+        let is_document = id.document_url().is_some();
+        let found = self.stored_client(id).await?;
+        match found {
+            Some(row) if row.kind != DOCUMENT => {
+                let client = serde_json::from_str(&row.document).map_err(damaged)?;
+                Ok(Some(client))
+            }
+            Some(_) => self.documented(id, usage).await,
+            None if is_document => self.documented(id, usage).await,
+            None => Ok(None),
+        }
+    }
+
+    async fn stored_client(&self, id: &ClientId) -> Result<Option<DoorClientRow>, ControlError> {
+        let found = self.store.door().client(id.as_str()).await;
+        found.map_err(ControlError::Store)
+    }
+
+    /// The program of a document, which is fetched if the stored copy is old. One task at a time
+    /// fetches the document of a program.
+    async fn documented(
+        &self,
+        id: &ClientId,
+        usage: DocumentUse,
+    ) -> Result<Option<Client>, ClientFault> {
+        let (server, now) = (self.server, SystemTime::now());
+        let _turn = server.fetching.take(id).await;
+        let cached: Option<CachedDocument> = match self.stored_client(id).await? {
+            Some(row) => Some(serde_json::from_str(&row.document).map_err(damaged)?),
+            None => None,
+        };
+        if let Some(fresh) = cached.as_ref().filter(|cached| !cached.is_old(now)) {
+            return Ok(fresh.client_for(usage).cloned());
+        }
+        let next = match (server.fetch(id, now).await, cached) {
+            (Ok(new), Some(cached)) => cached.after_success(new),
+            (Ok(new), None) => new,
+            (Err(error), Some(cached)) => {
+                tracing::info!(client.id = id.as_str(), "the last good copy is used: {error}");
+                cached.after_failure(now)
+            }
+            (Err(error), None) => return Err(ClientFault::Document(error)),
+        };
+        let put = self.store.door().put_client(&row(&next.client, DOCUMENT, &next, now)).await;
+        put.map_err(ControlError::Store)?;
+        Ok(next.client_for(usage).cloned())
+    }
+}
+
+/// The reason why a program cannot be looked up.
+#[derive(Debug)]
+pub(super) enum ClientFault {
+    /// Its document cannot be used.
+    Document(DocumentError),
+    /// Another failure.
+    Control(ControlError),
+}
+
+impl From<ControlError> for ClientFault {
+    fn from(error: ControlError) -> Self {
+        Self::Control(error)
+    }
+}
+
+fn damaged(_error: serde_json::Error) -> ControlError {
+    DoorFault::Damaged.into()
+}
+
+/// # Panics
+/// When the document is no JSON: all its members are texts, numbers and keys.
+fn row(client: &Client, kind: &str, document: &impl Serialize, now: SystemTime) -> DoorClientRow {
+    DoorClientRow {
+        id: client.id.as_str().to_owned(),
+        kind: kind.to_owned(),
+        document: serde_json::to_string(document).expect("a record of the door is JSON"),
+        created_at: now,
+        used_at: None,
+    }
+}
+
+/// The answer of a program's host.
+#[derive(Debug)]
+pub(super) struct Got {
+    pub(super) status: u16,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Vec<u8>,
+}
+
+impl DoorServer {
+    /// Fetches the document of a program.
+    async fn fetch(&self, id: &ClientId, now: SystemTime) -> Result<CachedDocument, DocumentError> {
+        let got = self.get(&self.options.documents.admit(id)?).await?;
+        let (kind, control, age) = (
+            text(&got.headers, &header::CONTENT_TYPE),
+            text(&got.headers, &header::CACHE_CONTROL),
+            text(&got.headers, &header::AGE),
+        );
+        let fetched = FetchedDocument {
+            status: got.status,
+            content_type: kind.as_deref(),
+            cache_control: control.as_deref(),
+            age: age.as_deref(),
+            body: &got.body,
+        };
+        fetched.read(id, &self.options.redirects, now)
+    }
+
+    /// Asks the host of a program: at a public address, within 5 seconds, for at most 64 KiB, and
+    /// without redirects.
+    pub(super) async fn get(&self, url: &Url) -> Result<Got, DocumentError> {
+        let _place = self.fetches.try_acquire().map_err(|_full| DocumentError::Unreachable)?;
+        let settings = ClientSettings {
+            connect_timeout: FETCH.time,
+            reach: AllowedAddresses::Public,
+            proxies: self.proxies.clone(),
+            max_idle: 0,
+            // An answer that redirects is one without a document.
+            returns_redirects: true,
+            ..ClientSettings::default()
+        };
+        let client = HttpClient::new(url, settings).map_err(|_error| DocumentError::Unreachable)?;
+        let mut request = Request::new(Payload::default());
+        let path = url[Position::BeforePath..Position::AfterQuery].parse();
+        *request.uri_mut() = path.map_err(|_unfit| DocumentError::NoAddress)?;
+        let json = HeaderValue::from_static("application/json");
+        request.headers_mut().insert(header::ACCEPT, json);
+        let asked = async {
+            let response =
+                client.send(request).await.map_err(|_error| DocumentError::Unreachable)?;
+            let (status, headers) = (response.status.as_u16(), response.headers);
+            let body = response.body.collect(FETCH.bytes).await;
+            let body = body.map_err(|_error| DocumentError::NotJson)?.to_vec();
+            Ok::<_, DocumentError>(Got { status, headers, body })
+        };
+        let answered = tokio::time::timeout(FETCH.time, asked).await;
+        answered.unwrap_or(Err(DocumentError::Unreachable))
+    }
+}
+
+/// All values of a header as one.
+fn text(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
+    let values = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
+    let text = values.collect::<Vec<_>>().join(", ");
+    (!text.is_empty()).then_some(text)
+}

@@ -1,0 +1,312 @@
+//! Authorization requests, which wait for a human, and the answers of humans.
+//!
+//! A request is a row of the store from its check until its answer, so that any daemon can finish
+//! it. One browser can answer it, once.
+
+use std::{sync::Arc, time::SystemTime};
+
+use narthex_login::Token;
+use narthex_model::{AgentName, McpClientId, PrincipalId, WorkspaceId};
+use narthex_oauth::{
+    TokenHash,
+    server::{
+        Approval, Approved, AuthorizeRefusal, AuthorizeRequest, AuthorizeRules, Checked,
+        DocumentUse, PENDING_LIFE, PageError, PendingConsent, Redirect, ResourceRule,
+        USED_CODE_LIFE,
+    },
+};
+use narthex_store::{DoorCodeRow, DoorRequestRow};
+
+use super::{
+    DoorDesk,
+    clients::ClientFault,
+    connections::NewConnection,
+    fault::{DoorFault, DoorStop},
+};
+use crate::{By, Connection, ControlError, KnownClient, Sees};
+
+/// Most requests that wait at a time.
+const WAITING_MAX: usize = 10_000;
+
+/// The human on the page of consent.
+#[derive(Debug, Clone)]
+pub struct DoorHuman {
+    /// The id.
+    pub id: PrincipalId,
+    /// The human as the actor of changes.
+    pub by: By,
+}
+
+/// The servers that a human chose for a client.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DoorChoice {
+    /// The workspace of the client.
+    pub workspace: WorkspaceId,
+    /// The servers.
+    pub sees: Sees,
+}
+
+impl DoorDesk<'_> {
+    /// Checks an authorization request by its query.
+    ///
+    /// # Errors
+    /// When the store fails. Faults of the request are [`DoorStop`]s.
+    pub async fn authorize(&self, query: &str) -> Result<Result<Checked, DoorStop>, ControlError> {
+        let server = self.server;
+        let request = match AuthorizeRequest::read(query) {
+            Ok(request) => request,
+            Err(error) => return Ok(Err(error.into())),
+        };
+        let client = match self.client(request.client_id(), DocumentUse::NewConsent).await {
+            Ok(Some(client)) => client,
+            Ok(None) => return Ok(Err(PageError::UnknownClient.into())),
+            Err(ClientFault::Document(error)) => return Ok(Err(error.into())),
+            Err(ClientFault::Control(error)) => return Err(error),
+        };
+        let rules = AuthorizeRules {
+            door: server.door(),
+            redirects: &server.options.redirects,
+            scopes: server.scopes(),
+            resource: ResourceRule::Defaulted,
+        };
+        Ok(request.check(&client, &rules, SystemTime::now()).map_err(|refusal| match refusal {
+            AuthorizeRefusal::Page(error) => error.into(),
+            AuthorizeRefusal::Redirect(redirect) => DoorStop::Redirect(redirect),
+        }))
+    }
+
+    /// A new secret for the cookie of a browser of this machine.
+    ///
+    /// # Errors
+    /// When the operating system gives no random bytes.
+    pub fn visitor(&self) -> Result<Token, ControlError> {
+        Ok(Token::generate().map_err(DoorFault::Randomness)?)
+    }
+
+    /// Has a request wait for a human. `browser` is a secret of the only browser that may answer;
+    /// without one, the first browser that shows the page. Returns the token of the page.
+    ///
+    /// # Errors
+    /// When too many requests wait, or the store fails.
+    pub async fn wait(
+        &self,
+        pending: &PendingConsent,
+        browser: Option<&str>,
+    ) -> Result<Token, ControlError> {
+        let store = self.store.door();
+        if store.requests().await.map_err(ControlError::Store)? >= WAITING_MAX {
+            return Err(DoorFault::Full.into());
+        }
+        let token = Token::generate().map_err(DoorFault::Randomness)?;
+        let row = DoorRequestRow {
+            browser: browser.map(browser_hash).unwrap_or_default(),
+            document: text_of(pending),
+        };
+        let (hash, expires_at) = (token.hash(), SystemTime::now() + PENDING_LIFE);
+        let begun = store.begin_request(hash.as_str(), &row, expires_at).await;
+        begun.map_err(ControlError::Store)?;
+        Ok(token)
+    }
+
+    /// The request of a page, which this browser may answer from now on.
+    ///
+    /// # Errors
+    /// When the request is answered, too old, or another browser's; when the store fails.
+    pub async fn waiting(
+        &self,
+        token: &str,
+        browser: &str,
+    ) -> Result<PendingConsent, ControlError> {
+        let (hash, browser) = (TokenHash::of(token), browser_hash(browser));
+        let store = self.store.door();
+        let find = async || {
+            let found = store.request(hash.as_str()).await.map_err(ControlError::Store)?;
+            found.ok_or_else(|| ControlError::from(DoorFault::Gone))
+        };
+        let mut row = find().await?;
+        if row.browser.is_empty() {
+            let bound = store.bind_request(hash.as_str(), &browser).await;
+            bound.map_err(ControlError::Store)?;
+            row = find().await?;
+        }
+        if row.browser != browser {
+            return Err(DoorFault::Gone.into());
+        }
+        Ok(serde_json::from_str(&row.document).map_err(|_damaged| DoorFault::Damaged)?)
+    }
+
+    /// Takes the request of a page, so that it is answered once.
+    ///
+    /// # Errors
+    /// The errors of [`Self::waiting`].
+    pub async fn take(&self, token: &str, browser: &str) -> Result<PendingConsent, ControlError> {
+        let pending = self.waiting(token, browser).await?;
+        let store = self.store.door();
+        let hash = TokenHash::of(token);
+        let taken = store.take_request(hash.as_str(), &browser_hash(browser)).await;
+        match taken.map_err(ControlError::Store)? {
+            true => Ok(pending),
+            false => Err(DoorFault::Gone.into()),
+        }
+    }
+
+    /// Denies a request that was taken.
+    #[must_use]
+    pub fn deny(&self, pending: PendingConsent) -> Redirect {
+        pending.deny(self.server.door())
+    }
+
+    /// The client whose consent answers a request of this human without a page.
+    #[must_use]
+    pub fn remembered(
+        &self,
+        human: &PrincipalId,
+        pending: &PendingConsent,
+    ) -> Option<Arc<KnownClient>> {
+        self.connected(|one| one.consent.replaces_page(human, pending))
+    }
+
+    /// The client that the human has let act in the same way before.
+    #[must_use]
+    pub fn connection(
+        &self,
+        human: &PrincipalId,
+        pending: &PendingConsent,
+        choice: &DoorChoice,
+    ) -> Option<Arc<KnownClient>> {
+        let place = pending.redirect_uri.place();
+        let is_same = |one: &Connection| {
+            let consent = &one.consent;
+            consent.user == *human
+                && consent.client_id == pending.client_id
+                && consent.place == place
+                && consent.resource == pending.resource
+        };
+        let clients = self.control.access();
+        let now = SystemTime::now();
+        let mut all = clients.clients.values().filter(|client| client.is_live(now));
+        let found = all
+            .find(|client| client.connection.as_ref().is_some_and(is_same) && choice.is_of(client));
+        found.cloned()
+    }
+
+    fn connected(&self, is_it: impl Fn(&Connection) -> bool) -> Option<Arc<KnownClient>> {
+        let (table, now) = (self.control.access(), SystemTime::now());
+        let mut live = table.clients.values().filter(|client| client.is_live(now));
+        live.find(|client| client.connection.as_ref().is_some_and(&is_it)).cloned()
+    }
+
+    /// Checks that a human may let a client act in this way.
+    ///
+    /// # Errors
+    /// When the human may not, or there is no such human.
+    pub fn may_choose(&self, human: &DoorHuman, choice: &DoorChoice) -> Result<(), ControlError> {
+        let workspace = choice.workspace.clone();
+        let denied = || ControlError::from(DoorFault::NotAllowed { workspace });
+        if human.id == PrincipalId::local_admin() {
+            return match self.server.has_local_click() {
+                true => Ok(()),
+                false => Err(denied()),
+            };
+        }
+        let account = self.control.principal(human.id.as_str())?;
+        let is_agent = matches!(choice.sees, Sees::Agent(_));
+        match account.may_connect(is_agent.then_some(&choice.workspace)) {
+            true => Ok(()),
+            false => Err(denied()),
+        }
+    }
+
+    /// Approves a request for a client that the human has let act before.
+    ///
+    /// # Errors
+    /// When the request is too old, or the store fails.
+    pub async fn approve_again(
+        &self,
+        pending: PendingConsent,
+        human: &DoorHuman,
+        client: &KnownClient,
+    ) -> Result<Redirect, ControlError> {
+        let row = &client.row;
+        let approved = self.approved(pending, human, &row.workspace, row.agent.clone())?;
+        let known = client.connection.as_ref().map(|connection| &connection.consent);
+        if known.is_none_or(|known| known.scopes != approved.consent.scopes) {
+            self.renew_consent(&row.id, &approved.consent).await?;
+        }
+        self.give_code(approved, &row.id).await
+    }
+
+    /// Approves a request for a new client.
+    ///
+    /// # Errors
+    /// When the human may not let a client act there, the request is too old, there are too many
+    /// clients, or the store fails.
+    pub async fn approve(
+        &self,
+        pending: PendingConsent,
+        human: &DoorHuman,
+        new: NewConnection,
+    ) -> Result<Redirect, ControlError> {
+        let choice = DoorChoice { workspace: new.workspace.clone(), sees: new.sees.clone() };
+        self.may_choose(human, &choice)?;
+        let agent = match &choice.sees {
+            Sees::Agent(agent) => Some(agent.clone()),
+            Sees::Profile(_) | Sees::Live => None,
+        };
+        let approved = self.approved(pending, human, &choice.workspace, agent)?;
+        let known = self.connect(new, &approved.consent, &human.by).await?;
+        self.give_code(approved, &known.row.id).await
+    }
+
+    fn approved(
+        &self,
+        pending: PendingConsent,
+        human: &DoorHuman,
+        workspace: &WorkspaceId,
+        agent: Option<AgentName>,
+    ) -> Result<Approved, ControlError> {
+        let (user, workspace) = (human.id.clone(), workspace.as_str().to_owned());
+        let approval = Approval { user, workspace, agent };
+        let approved = pending.approve(approval, self.server.door(), SystemTime::now());
+        Ok(approved.map_err(DoorFault::Refused)?)
+    }
+
+    /// Stores the code of an approval, and returns the way back to the client.
+    async fn give_code(
+        &self,
+        approved: Approved,
+        connection: &McpClientId,
+    ) -> Result<Redirect, ControlError> {
+        let Approved { code, redirect, .. } = approved;
+        let row = DoorCodeRow { connection: connection.clone(), document: text_of(&code) };
+        let forget_at = SystemTime::now() + USED_CODE_LIFE;
+        let stored = self.store.door_tokens();
+        let stored = stored.put_code(code.hash.as_str(), &row, forget_at).await;
+        stored.map_err(ControlError::Store)?;
+        Ok(redirect)
+    }
+}
+
+impl DoorChoice {
+    /// True if this is the choice of a registered client.
+    fn is_of(&self, client: &KnownClient) -> bool {
+        let row = &client.row;
+        let sees = match (&row.agent, &row.profile) {
+            (Some(agent), _) => Sees::Agent(agent.clone()),
+            (None, Some(profile)) => Sees::Profile(profile.clone()),
+            (None, None) => Sees::Live,
+        };
+        row.workspace == self.workspace && sees == self.sees
+    }
+}
+
+/// The stored form of a browser's secret.
+fn browser_hash(secret: &str) -> String {
+    TokenHash::for_purpose("consent of a client", secret).as_str().to_owned()
+}
+
+/// # Panics
+/// When the record is no JSON: all its members are texts and numbers.
+fn text_of(record: &impl serde::Serialize) -> String {
+    serde_json::to_string(record).expect("a record of the door is JSON")
+}

@@ -1,0 +1,409 @@
+//! The page on which a human lets a program in, which asked for tokens, and the way to it.
+//!
+//! All texts of the program are hostile: they are cleaned and escaped, and the page names the host
+//! that the program proved, or says that it proved none. No logo is loaded. Only an address that
+//! was verified gets a redirect.
+
+use std::sync::Arc;
+
+use http::{HeaderValue, header};
+use narthex_control::{
+    Actor, ActorKind, By, DoorChoice, DoorDesk, DoorHuman, DoorStop, KnownClient, SignedIn,
+};
+use narthex_model::{ErrorKind, PrincipalId};
+use narthex_oauth::server::{
+    AuthorizeRefusal, Checked, ConsentWarning, PENDING_LIFE, PendingConsent, Prompt, Redirect,
+    RedirectKind,
+};
+
+use super::{
+    Answered, Kept, Visitor,
+    choices::Choice,
+    cookie::ONWARD,
+    is_same, nothing,
+    page::{POLICY, escaped, html, put, safe},
+    redirect,
+};
+use crate::{
+    body::RequestBody,
+    problem::Problem,
+    respond::Response,
+    shapes::{ConsentForm, CsrfForm, Decision},
+};
+
+/// The beginning of the cookie that leads to a page of consent after the sign-in.
+const TO_CONSENT: &str = "~consent/";
+/// Number of characters of the token of a page.
+const TOKEN_TEXT: usize = 43;
+
+/// The browser of a request, as far as it may answer a program.
+enum Browser<'v> {
+    /// A human has signed in; the secret is the token of the session.
+    Human(&'v str, SignedIn),
+    /// A browser of this machine, where a click is enough; the secret is its cookie.
+    Local(&'v str),
+    /// A browser of this machine that has no cookie yet.
+    NewLocal,
+    /// No human has signed in.
+    Nobody,
+}
+
+impl Visitor<'_> {
+    /// Starts the request of a program: an answer without a page where the human has consented
+    /// before, the page of consent, or the sign-in page.
+    pub(super) async fn authorize(&self) -> Answered {
+        let desk = self.desk()?;
+        let query = self.parts.uri.query().unwrap_or_default();
+        let Checked { pending, prompt } = match desk.authorize(query).await? {
+            Ok(checked) => checked,
+            Err(DoorStop::Page(text)) => return Err(Problem::new(ErrorKind::Invalid, text)),
+            Err(DoorStop::Redirect(to)) => return leave(&to),
+        };
+        let browser = self.browser(Some(&pending))?;
+        if let (Browser::Human(_, signed_in), false) = (&browser, prompt == Prompt::Consent)
+            && let Some(known) = desk.remembered(&signed_in.account.id, &pending)
+        {
+            let human = human(signed_in);
+            let approved = desk.approve_again(pending, &human, &known).await;
+            return leave(&approved?);
+        }
+        if prompt == Prompt::Never {
+            let is_signed_in = matches!(browser, Browser::Human(..));
+            return match AuthorizeRefusal::needs_page(&pending, is_signed_in, desk.server().door())
+            {
+                AuthorizeRefusal::Redirect(to) => leave(&to),
+                AuthorizeRefusal::Page(error) => {
+                    Err(Problem::new(ErrorKind::Invalid, error.to_string()))
+                }
+            };
+        }
+        match browser {
+            Browser::Human(secret, _) | Browser::Local(secret) => {
+                let token = desk.wait(&pending, Some(secret)).await?;
+                self.consent_page(&pending, token.expose(), &browser).await
+            }
+            Browser::NewLocal => {
+                let secret = desk.visitor()?;
+                let token = desk.wait(&pending, Some(secret.expose())).await?;
+                let known = Browser::Local(secret.expose());
+                let mut response = self.consent_page(&pending, token.expose(), &known).await?;
+                self.jar().set(&mut response, Kept::Visitor, secret.expose(), PENDING_LIFE);
+                Ok(response)
+            }
+            Browser::Nobody => {
+                let token = desk.wait(&pending, None).await?;
+                Ok(self.sign_in_for(token.expose()))
+            }
+        }
+    }
+
+    /// Shows the page of a request that waits. A browser that is not signed in returns to it after
+    /// the sign-in.
+    pub(super) async fn consent(&self) -> Answered {
+        let desk = self.desk()?;
+        let token = self.page_token()?;
+        let browser = self.browser(None)?;
+        let secret = match &browser {
+            Browser::Human(secret, _) | Browser::Local(secret) => *secret,
+            Browser::NewLocal | Browser::Nobody => return Ok(self.sign_in_for(&token)),
+        };
+        let pending = desk.waiting(&token, secret).await?;
+        self.consent_page(&pending, &token, &browser).await
+    }
+
+    /// Answers a program as the human chose.
+    pub(super) async fn answer_consent(&self, body: RequestBody) -> Answered {
+        let desk = self.desk()?;
+        let token = self.page_token()?;
+        let ConsentForm { csrf, decision, servers } = self.form(body).await?;
+        let browser = self.browser(None)?;
+        let (secret, human, is_proved) = match &browser {
+            Browser::Human(secret, signed_in) => {
+                let is_proved = signed_in.method.is_authenticated();
+                (*secret, human(signed_in), is_proved || !self.control.needs_proof())
+            }
+            Browser::Local(secret) => (*secret, local_admin(), true),
+            Browser::NewLocal | Browser::Nobody => {
+                let text = "you are not signed in any more; begin again in the client";
+                return Err(Problem::new(ErrorKind::Unauthenticated, text));
+            }
+        };
+        if !is_same(&csrf, &self.control.form_token(secret)) {
+            return Err(Problem::new(ErrorKind::Denied, "this page is too old; reload it"));
+        }
+        match decision {
+            Decision::Deny => {
+                let pending = desk.take(&token, secret).await?;
+                leave(&desk.deny(pending))
+            }
+            Decision::Approve if !is_proved => {
+                let text = "a link proves no human; sign in with a passkey or at a provider to let \
+                            a program act for you";
+                Err(Problem::new(ErrorKind::Denied, text))
+            }
+            Decision::Approve => {
+                let choice = Choice::read(&servers, self.control.home()).ok_or_else(|| {
+                    Problem::new(ErrorKind::Invalid, "choose the servers for the program")
+                })?;
+                self.let_in(&token, secret, &human, choice).await
+            }
+        }
+    }
+
+    async fn let_in(
+        &self,
+        token: &str,
+        secret: &str,
+        human: &DoorHuman,
+        choice: DoorChoice,
+    ) -> Answered {
+        let Some(runs) = &self.door.options.runs else { return Err(nothing()) };
+        let desk = self.desk()?;
+        let pending = desk.waiting(token, secret).await?;
+        if !self.is_offered(&pending, human, &choice).await? {
+            let text = "these servers are not offered to you; reload the page, and choose others";
+            return Err(Problem::new(ErrorKind::Denied, text));
+        }
+        let pending = desk.take(token, secret).await?;
+        // Boxed: creating the checks of a run makes a large future.
+        leave(&Box::pin(runs.door_approve(pending, human, choice)).await?)
+    }
+
+    /// Revokes a client that the human let in, from the page of their account.
+    pub(super) async fn remove_client(&self, body: RequestBody) -> Answered {
+        let CsrfForm { csrf } = self.form(body).await?;
+        let (_, signed_in) = self.checked_session(Some(&csrf))?;
+        let id = self.segment();
+        let all = self.clients_of(&signed_in);
+        let found = all.into_iter().find(|one| one.row.id.as_str() == id).ok_or_else(nothing)?;
+        let Some(runs) = &self.door.options.runs else { return Err(nothing()) };
+        let by = signed_in.account.actor();
+        runs.client_revoke(&found.row.workspace, found.row.id.as_str(), &by).await?;
+        redirect("/signin")
+    }
+
+    /// The clients that a human let in.
+    pub(super) fn clients_of(&self, signed_in: &SignedIn) -> Vec<Arc<KnownClient>> {
+        let desk = DoorDesk::of(self.control);
+        desk.map(|desk| desk.clients_of(&signed_in.account.id)).unwrap_or_default()
+    }
+
+    fn desk(&self) -> Result<DoorDesk<'_>, Problem> {
+        DoorDesk::of(self.control).ok_or_else(nothing)
+    }
+
+    fn page_token(&self) -> Result<String, Problem> {
+        let token = self.segment();
+        if is_token(&token) { Ok(token) } else { Err(nothing()) }
+    }
+
+    /// The browser of this request. For a program that answers at a web page, a click on this
+    /// machine is not enough.
+    fn browser(&self, pending: Option<&PendingConsent>) -> Result<Browser<'_>, Problem> {
+        if let Some((token, signed_in)) = self.session()? {
+            return Ok(Browser::Human(token, signed_in));
+        }
+        let is_web = pending.is_some_and(|one| one.redirect_uri.kind() == RedirectKind::Web);
+        let is_here = self.door.options.listen.ip().is_loopback();
+        if is_web || !is_here || !self.desk()?.server().has_local_click() {
+            return Ok(Browser::Nobody);
+        }
+        let kept = self.jar().find(&self.parts.headers, Kept::Visitor);
+        Ok(kept.map_or(Browser::NewLocal, Browser::Local))
+    }
+
+    /// The sign-in page, from which the browser comes back to the page of consent.
+    fn sign_in_for(&self, token: &str) -> Response {
+        let mut response = self.ways_in();
+        self.jar().set(&mut response, Kept::Onward, &format!("{TO_CONSENT}{token}"), ONWARD);
+        response
+    }
+
+    async fn consent_page(
+        &self,
+        pending: &PendingConsent,
+        token: &str,
+        browser: &Browser<'_>,
+    ) -> Answered {
+        let (secret, human, who, is_proved) = match browser {
+            Browser::Human(secret, signed_in) => {
+                let is_proved = signed_in.method.is_authenticated();
+                let who = signed_in.account.name.as_str().to_owned();
+                (*secret, human(signed_in), who, is_proved || !self.control.needs_proof())
+            }
+            Browser::Local(secret) => {
+                (*secret, local_admin(), "the user of this machine".to_owned(), true)
+            }
+            Browser::NewLocal | Browser::Nobody => return Err(nothing()),
+        };
+        let choices = self.choices(pending, &human).await?;
+        let shown = Shown {
+            pending,
+            token,
+            csrf: &self.control.form_token(secret),
+            choices: &choices,
+            who: &who,
+            is_proved,
+        };
+        let mut response = page(&shown);
+        // Browsers apply this policy to the redirect after the form, too.
+        if let Some(policy) = policy(pending) {
+            response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, policy);
+        }
+        Ok(response)
+    }
+}
+
+/// The path of the page of consent in the cookie of a browser that has signed in now.
+pub(super) fn onward_to_consent(kept: &str) -> Option<String> {
+    let token = kept.strip_prefix(TO_CONSENT).filter(|token| is_token(token))?;
+    Some(format!("/consent/{token}"))
+}
+
+fn is_token(text: &str) -> bool {
+    let is_plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_');
+    text.len() == TOKEN_TEXT && text.bytes().all(is_plain)
+}
+
+fn human(signed_in: &SignedIn) -> DoorHuman {
+    DoorHuman { id: signed_in.account.id.clone(), by: signed_in.account.actor() }
+}
+
+fn local_admin() -> DoorHuman {
+    let by: By = Actor::new(ActorKind::LocalAdmin, PrincipalId::LOCAL_ADMIN_NAME);
+    DoorHuman { id: PrincipalId::local_admin(), by }
+}
+
+/// Sends the browser to a program, whose address was verified.
+fn leave(to: &Redirect) -> Answered {
+    let mut response = redirect(to.expose())?;
+    if let Some(location) = response.headers_mut().get_mut(header::LOCATION) {
+        location.set_sensitive(true);
+    }
+    Ok(response)
+}
+
+/// The policy of the page, with the program's address as one to which the form may lead.
+fn policy(pending: &PendingConsent) -> Option<HeaderValue> {
+    let uri = &pending.redirect_uri;
+    let (scheme, _) = uri.as_str().split_once(':')?;
+    let place = uri.place();
+    let source = match uri.kind() {
+        RedirectKind::Web => format!("{scheme}://{place}"),
+        RedirectKind::Loopback => format!("{scheme}://{place}:*"),
+        RedirectKind::PrivateUse => format!("{scheme}:"),
+    };
+    let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"-.+:/[]*".contains(&b);
+    let to_itself = "form-action 'self'";
+    let policy = POLICY.replace(to_itself, &format!("{to_itself} {source}"));
+    HeaderValue::from_str(&policy).ok().filter(|_| source.bytes().all(is_plain))
+}
+
+/// The content of the page of consent.
+struct Shown<'a> {
+    pending: &'a PendingConsent,
+    token: &'a str,
+    csrf: &'a str,
+    choices: &'a [Choice],
+    who: &'a str,
+    /// False if this sign-in proves no human, and one is needed.
+    is_proved: bool,
+}
+
+fn page(shown: &Shown<'_>) -> Response {
+    let pending = shown.pending;
+    let name = safe(pending.client_name.as_str());
+    let title = "Let a program in?";
+    let mut main = format!(
+        "<h1>{title}</h1>\n<p>A program that calls itself <b>{name}</b> wants \
+         to use your servers, and to act for you.</p>\n<dl>\n"
+    );
+    for (word, value) in facts(pending) {
+        put(&mut main, format_args!("<dt>{word}</dt><dd>{}</dd>\n", safe(&value)));
+    }
+    main.push_str("</dl>\n");
+    for warning in pending.warnings() {
+        put(&mut main, format_args!("<p class=\"note\">{}</p>\n", words(warning)));
+    }
+    form(&mut main, shown);
+    put(&mut main, format_args!("<p class=\"hint\">You are {}.</p>\n", safe(shown.who)));
+    html(http::StatusCode::OK, title, "", &main)
+}
+
+fn facts(pending: &PendingConsent) -> Vec<(&'static str, String)> {
+    let host = pending.verified_host.clone();
+    let host = host.unwrap_or_else(|| "none: the name is only its own claim".to_owned());
+    let mut facts = vec![
+        ("proved host", host),
+        ("gets the answer at", pending.redirect_uri.place()),
+        ("exactly", pending.redirect_uri.as_str().to_owned()),
+        ("may use", pending.resource.as_str().to_owned()),
+        ("scopes", pending.scopes.to_string()),
+    ];
+    if let Some(link) = &pending.client_link {
+        facts.push(("says that its page is", link.clone()));
+    }
+    facts
+}
+
+fn words(warning: ConsentWarning) -> &'static str {
+    match warning {
+        ConsentWarning::Loopback => {
+            "This program runs on your own machine. Go on only if you started it just now."
+        }
+        ConsentWarning::PrivateUse => {
+            "The answer goes to a program of your machine by an address of its own. Go on only if \
+             you started it just now."
+        }
+        ConsentWarning::UnverifiedHost => {
+            "The program did not prove that the host above is its own. Go on only if you know it."
+        }
+    }
+}
+
+fn form(main: &mut String, shown: &Shown<'_>) {
+    if !shown.is_proved {
+        main.push_str(
+            "<p class=\"note\">You signed in with a link, which proves no human: sign in with a \
+             passkey or at a provider to let a program in. Denying is always possible.</p>\n",
+        );
+    }
+    let (token, csrf) = (escaped(shown.token), escaped(shown.csrf));
+    put(
+        main,
+        format_args!(
+            "<form method=\"post\" action=\"/consent/{token}\" class=\"decide\">\
+             <input type=\"hidden\" name=\"csrf\" value=\"{csrf}\">\n"
+        ),
+    );
+    if shown.choices.is_empty() {
+        main.push_str(
+            "<input type=\"hidden\" name=\"servers\" value=\"\">\n<p class=\"note\">You have no \
+             servers to give. Ask an admin of a workspace for the role runner.</p>\n",
+        );
+    } else {
+        main.push_str("<label>It sees <select name=\"servers\">\n");
+        for choice in shown.choices {
+            let (value, label) = (escaped(&choice.value()), safe(&choice.label()));
+            put(main, format_args!("<option value=\"{value}\">{label}</option>\n"));
+        }
+        main.push_str("</select></label>\n");
+        main.push_str("<button name=\"decision\" value=\"approve\">Let it in</button>\n");
+    }
+    main.push_str("<button name=\"decision\" value=\"deny\">Deny</button>\n</form>\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn door_a6_only_a_token_leads_from_the_sign_in_to_a_page_of_consent() {
+        let token = "a".repeat(TOKEN_TEXT);
+        let path = format!("/consent/{token}");
+        assert_eq!(onward_to_consent(&format!("{TO_CONSENT}{token}")), Some(path));
+        for bad in ["", "~consent/", "~consent/../x", "default/grq_1", "~consent//evil.example"] {
+            assert_eq!(onward_to_consent(bad), None, "{bad}");
+        }
+    }
+}

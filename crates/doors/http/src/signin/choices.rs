@@ -1,0 +1,143 @@
+//! The servers that a human can give to a program: those of the agents whose runs the human may
+//! create, and for operators those of the live configuration.
+
+use narthex_control::{Control, DoorChoice, DoorDesk, DoorHuman, Sees};
+use narthex_model::{AgentName, CatalogKind, PrincipalId, ProfileName, WorkspaceId};
+use narthex_oauth::server::PendingConsent;
+
+use super::{Visitor, nothing};
+use crate::problem::Problem;
+
+/// Most agents of one workspace that a page offers.
+const AGENTS_MAX: u32 = 200;
+
+/// One choice of a page.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Choice(DoorChoice);
+
+impl Choice {
+    /// Reads the value of a form; `None` if it is no choice.
+    pub(super) fn read(text: &str, home: &WorkspaceId) -> Option<DoorChoice> {
+        let words: Vec<_> = text.split(' ').collect();
+        let of_home = |sees| DoorChoice { workspace: home.clone(), sees };
+        match words.as_slice() {
+            ["live"] => Some(of_home(Sees::Live)),
+            ["profile", name] => ProfileName::new(name).ok().map(Sees::Profile).map(of_home),
+            ["agent", workspace, name] => Some(DoorChoice {
+                workspace: WorkspaceId::new(workspace).ok()?,
+                sees: Sees::Agent(AgentName::new(name).ok()?),
+            }),
+            _ => None,
+        }
+    }
+
+    /// The value of the form.
+    pub(super) fn value(&self) -> String {
+        let DoorChoice { workspace, sees } = &self.0;
+        match sees {
+            Sees::Live => "live".to_owned(),
+            Sees::Profile(name) => format!("profile {name}"),
+            Sees::Agent(name) => format!("agent {workspace} {name}"),
+        }
+    }
+
+    /// The words for the human.
+    pub(super) fn label(&self) -> String {
+        let DoorChoice { workspace, sees } = &self.0;
+        match sees {
+            Sees::Live => "all servers of this daemon".to_owned(),
+            Sees::Profile(name) => format!("the profile {name}"),
+            Sees::Agent(name) => format!("the servers of the agent {name} ({workspace})"),
+        }
+    }
+}
+
+impl Visitor<'_> {
+    /// The choices of a human for a request.
+    pub(super) async fn choices(
+        &self,
+        pending: &PendingConsent,
+        human: &DoorHuman,
+    ) -> Result<Vec<Choice>, Problem> {
+        let mut all = self.live_choices(pending);
+        if profile_of(pending).is_none() {
+            for workspace in workspaces(self.control, human)? {
+                let kind = CatalogKind::Agent;
+                let page = self.control.catalog_list(&workspace, kind, "", AGENTS_MAX).await?;
+                let agents = page.items.iter().filter_map(|one| AgentName::new(&one.id).ok());
+                all.extend(agents.map(|agent| DoorChoice {
+                    workspace: workspace.clone(),
+                    sees: Sees::Agent(agent),
+                }));
+            }
+        }
+        let desk = DoorDesk::of(self.control).ok_or_else(nothing)?;
+        all.retain(|choice| desk.may_choose(human, choice).is_ok());
+        Ok(all.into_iter().map(Choice).collect())
+    }
+
+    /// True if the page of a request offers this choice to the human.
+    pub(super) async fn is_offered(
+        &self,
+        pending: &PendingConsent,
+        human: &DoorHuman,
+        choice: &DoorChoice,
+    ) -> Result<bool, Problem> {
+        let choices = self.choices(pending, human).await?;
+        Ok(choices.iter().any(|offered| offered.0 == *choice))
+    }
+
+    /// The choices of the live configuration. A request for the endpoint of a profile can only get
+    /// that profile, and one for a server's endpoint gets no profile, whose names differ.
+    fn live_choices(&self, pending: &PendingConsent) -> Vec<DoorChoice> {
+        let home = self.control.home();
+        let of_home = |sees| DoorChoice { workspace: home.clone(), sees };
+        let profiles = self.door.gateway.registry().profiles();
+        let usable = profiles.iter().filter(|one| one.profile.is_some());
+        let profiles = usable.filter_map(|one| ProfileName::new(&one.name).ok());
+        let profiles: Vec<_> = profiles.collect();
+        match profile_of(pending) {
+            Some(name) => {
+                let named = profiles.into_iter().filter(|profile| profile.as_str() == name);
+                named.map(Sees::Profile).map(of_home).collect()
+            }
+            None => {
+                let is_for_all = pending.resource.as_str().ends_with("/mcp");
+                let profiles = profiles.into_iter().filter(|_| is_for_all).map(Sees::Profile);
+                std::iter::once(Sees::Live).chain(profiles).map(of_home).collect()
+            }
+        }
+    }
+}
+
+/// The profile at whose endpoint the program wants to work.
+fn profile_of(pending: &PendingConsent) -> Option<&str> {
+    pending.resource.as_str().rsplit_once("/mcp/p/").map(|(_, name)| name)
+}
+
+/// The workspaces whose agents a human may give.
+fn workspaces(control: &Control, human: &DoorHuman) -> Result<Vec<WorkspaceId>, Problem> {
+    if human.id == PrincipalId::local_admin() {
+        return Ok(vec![control.home().clone()]);
+    }
+    let account = control.principal(human.id.as_str())?;
+    let all = control.workspaces()?.into_iter().map(|one| one.id);
+    Ok(all.filter(|workspace| account.may_connect(Some(workspace))).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn door_a6_each_choice_is_read_as_it_is_written() {
+        let home = WorkspaceId::default();
+        for text in ["live", "profile work", "agent team reader"] {
+            let read = Choice::read(text, &home).unwrap();
+            assert_eq!(Choice(read).value(), text);
+        }
+        for bad in ["", "all", "profile", "profile A b", "agent team", "agent team reader x"] {
+            assert_eq!(Choice::read(bad, &home), None, "{bad}");
+        }
+    }
+}
