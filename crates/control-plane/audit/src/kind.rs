@@ -49,8 +49,8 @@ kinds! {
     /// A human has connected their account to a server of the catalog; `details.issuer` is its
     /// authorization server.
     CONNECTION_MADE = "workspace.connection.made";
-    /// The answer of an authorization server came from the browser of another human, or belonged to
-    /// no open connection.
+    /// The answer of an authorization server came from the browser of another human, belonged to no
+    /// open connection, or led to no tokens: then `details.reason` is the kind of the failure.
     CONNECTION_REFUSED = "workspace.connection.refused";
     /// The tokens of a human at a server of the catalog were deleted; `details.user` is the human.
     CONNECTION_ENDED = "workspace.connection.ended";

@@ -156,8 +156,7 @@ impl SignInVerbs {
                     let has_failed = !error.is_unproved() && error.goes_on_at().is_none();
                     let name = server.filter(|_| has_failed);
                     if let Some(name) = name {
-                        let kind = kind::SERVER_SIGN_IN_FAILED;
-                        let mut event = this.server_event(kind, &name, By::system());
+                        let mut event = failed_event(&this, &name);
                         event.outcome = "failed".into();
                         happened(&this, event.with("reason", reason));
                     }
@@ -320,6 +319,17 @@ fn needed(control: &Control) -> Result<&SignIns, ControlError> {
 fn happened(control: &Control, event: AuditEvent<'static>) {
     if let Err(full) = control.shared.audit.note(event) {
         tracing::warn!("an event of a sign-in could not be recorded in the audit: {full}");
+    }
+}
+
+/// The event of a sign-in that failed at its end.
+fn failed_event(control: &Control, name: &str) -> AuditEvent<'static> {
+    match SharedGrant::catalog_id(name) {
+        Some(id) => {
+            let event = AuditEvent::new(kind::CONNECTION_REFUSED, By::system());
+            event.on("server", id.to_owned())
+        }
+        None => control.server_event(kind::SERVER_SIGN_IN_FAILED, name, By::system()),
     }
 }
 
