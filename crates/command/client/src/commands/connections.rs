@@ -73,8 +73,8 @@ async fn connect(args: &ConnectAccountArgs, context: &Context) -> Result<ExitCod
         let begun = client.api_post(format!("{all}/{}/connect", segment(server))).await?;
         Ok::<_, Failure>((before, begun))
     };
-    let asked = waiting(&format!("starting the sign-in to {server}"), context, asked);
-    let (before, begun) = asked.await?;
+    let what = format!("starting the sign-in to {server}");
+    let (before, begun) = waiting(&what, context, asked).await?;
     let url = begun["url"].as_str().and_then(|url| Url::parse(url).ok());
     let url = url.filter(|url| matches!(url.scheme(), "http" | "https")).ok_or_else(|| {
         let text = format!("the sign-in to `{}` has no address of the web", harmless(server));
@@ -87,7 +87,8 @@ async fn connect(args: &ConnectAccountArgs, context: &Context) -> Result<ExitCod
     output::notice(&harmless(&format!("{told} {url}")));
     let stopped = stop_signal()?;
     let work = until_connected(&client, &all, server, before);
-    let work = waiting(&format!("waiting for you at {server}"), context, work);
+    let what = format!("waiting for you at {server}");
+    let work = waiting(&what, context, work);
     tokio::select! {
         done = work => {
             output::told(&done?, &format!("{server} is connected"), context.format)
