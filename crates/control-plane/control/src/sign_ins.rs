@@ -228,7 +228,7 @@ impl SignInVerbs {
         if SharedGrant::catalog_id(&key.server).is_some() {
             // Links of runs follow once the grant is read.
             if let Some(sign_ins) = self.0.sign_ins() {
-                sign_ins.reread(key);
+                sign_ins.changed_elsewhere(key);
             }
             return;
         }

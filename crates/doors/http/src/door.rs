@@ -31,7 +31,7 @@ use crate::{
     body::RequestBody,
     calling, cors,
     hub::Hub,
-    legacy, oauth,
+    legacy,
     post::{self, Post},
     problem::Problem,
     respond::{self, Response, closing, text, unstored},
@@ -315,7 +315,6 @@ impl Door {
     /// Serves a route with a proof of its own.
     async fn own(&self, place: &Place<'_>, parts: &Parts, body: RequestBody) -> Response {
         match (place.first().target, place.route(&parts.method)) {
-            (Target::OAuth(_), _) => oauth::answer(self, place, parts).await,
             (Target::Program(target), Some(_)) => self.program(target, parts, body).await,
             (Target::Program(_), None) => wrong_method(&place.allowed()),
             _ => self.sign_in(place, parts, body).await,
@@ -530,7 +529,7 @@ pub(crate) struct Visit {
     pub(crate) parts: Parts,
 }
 
-pub(crate) fn not_found() -> Response {
+fn not_found() -> Response {
     Problem::new(ErrorKind::NotFound, "nothing is here").answer()
 }
 

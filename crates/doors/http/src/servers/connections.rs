@@ -6,25 +6,12 @@ use narthex_model::{PrincipalId, Role, WorkspaceId};
 
 use super::{Answered, Asked, ok, once::ToldOnce, sign_ins::at_page};
 use crate::{
-    auth::Principal, problem::Problem, respond, routes::AUTHOR, servers::sign_ins::facts,
+    auth::Principal, problem::Problem, respond, routes::{AUTHOR, ConnectionTarget}, rows,
     shapes::McpToken,
 };
 
 /// The name of the caller in paths.
 const ME: &str = "me";
-
-/// The target of a route about the connections of humans.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ConnectionTarget {
-    /// The caller's connections in all workspaces.
-    Mine,
-    /// A human's connections in a workspace.
-    All,
-    /// One connection.
-    One,
-    /// Starts a connection.
-    Connect,
-}
 
 impl Asked<'_> {
     pub(super) async fn of_connections(&self, of: ConnectionTarget) -> Answered {
@@ -119,7 +106,7 @@ impl Asked<'_> {
             display_name: name.clone(),
             connected: *is_connected,
             has_refresh_token: of.as_ref().is_some_and(|facts| facts.can_renew),
-            sign_in: of.as_ref().and_then(facts),
+            sign_in: of.as_ref().and_then(rows::sign_in),
             page,
         }
     }
