@@ -132,7 +132,9 @@ mod tests {
     #[test]
     fn s11_pages_of_a_sign_in_show_hostile_text_as_text() {
         let hostile = "<img src=x onerror=alert(1)>\"'&\u{202e}";
-        for ended in [done(hostile), connected(hostile), failed(Some(hostile), ErrorKind::Denied, hostile)] {
+        for ended in
+            [done(hostile), connected(hostile), failed(Some(hostile), ErrorKind::Denied, hostile)]
+        {
             let main = ended.main;
             assert!(!main.contains("<img") && !main.contains('\u{202e}'), "{main}");
             assert!(main.contains("&lt;img src=x onerror=alert(1)&gt;&quot;&#39;&amp;"), "{main}");

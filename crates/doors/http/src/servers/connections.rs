@@ -6,7 +6,11 @@ use narthex_model::{PrincipalId, Role, WorkspaceId};
 
 use super::{Answered, Asked, ok, once::ToldOnce, sign_ins::at_page};
 use crate::{
-    auth::Principal, problem::Problem, respond, routes::{AUTHOR, ConnectionTarget}, rows,
+    auth::Principal,
+    problem::Problem,
+    respond,
+    routes::{AUTHOR, ConnectionTarget},
+    rows,
     shapes::McpToken,
 };
 
