@@ -94,6 +94,7 @@ mod tests {
         Guard::of(&url(server), &chosen).await
     }
 
+    /// X-E37, X-E40, S9.
     #[tokio::test]
     async fn oauth_c9_a_public_server_leads_to_public_hosts_only() {
         let guard = guard("https://1.1.1.1/mcp", &[]).await;

@@ -529,7 +529,7 @@ pub(crate) struct Visit {
     pub(crate) parts: Parts,
 }
 
-fn not_found() -> Response {
+pub(crate) fn not_found() -> Response {
     Problem::new(ErrorKind::NotFound, "nothing is here").answer()
 }
 

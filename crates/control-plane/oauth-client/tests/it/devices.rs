@@ -42,6 +42,7 @@ fn clock() -> SteppedClock {
     SteppedClock::by(Duration::from_millis(50))
 }
 
+/// E153.
 #[tokio::test]
 async fn a_consent_on_another_device_gives_tokens() {
     let world = World::new();
@@ -61,6 +62,7 @@ async fn a_consent_on_another_device_gives_tokens() {
     assert_eq!(registered[0].json()["grant_types"][0], DEVICE_CODE);
 }
 
+/// E153.
 #[tokio::test]
 async fn a_client_of_the_settings_polls_less_often_when_it_is_told_so() {
     let quirks = Quirks { slow_down_polls: 2, ..Quirks::default() };
@@ -86,6 +88,7 @@ async fn a_declined_consent_says_so() {
     assert_eq!(end(&server, &begun.id).await, DeviceState::Denied);
 }
 
+/// E153.
 #[tokio::test]
 async fn a_code_that_nobody_enters_ends() {
     let world = World::new();

@@ -212,6 +212,7 @@ async fn oauth_c5_the_authorization_server_can_be_set() {
     all_works("authorization_server", &world, person(set)).await;
 }
 
+/// S20.
 #[tokio::test]
 async fn oauth_c17_answers_of_another_issuer_give_nothing() {
     for iss in CallbackIss::ALL {

@@ -76,8 +76,8 @@ fn calls(peer: &Peer) -> usize {
     peer.seen().iter().filter(|seen| seen.rpc() == "tools/call").count()
 }
 
-/// C27: POST, the GET of the server's own stream, DELETE, and each message of the handshake. The
-/// definition's own header gives way.
+/// C27, E161: POST, the GET of the server's own stream, DELETE, and each message of the handshake.
+/// The definition's own header gives way.
 #[tokio::test]
 async fn oauth_c27_every_request_of_a_link_carries_the_credential() {
     let peer = Peer::session(|seen| {

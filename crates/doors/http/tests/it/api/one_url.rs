@@ -336,6 +336,7 @@ async fn door_r4_any_page_reads_documents_at_a_public_address() {
     }
 }
 
+/// S16.
 #[tokio::test]
 async fn door_r5_a_token_opens_one_endpoint_and_no_api() {
     let desk = Desk::new().await;
@@ -402,6 +403,7 @@ async fn door_a7_a_code_without_its_proof_gives_nothing() {
     assert_eq!(desk.redeem(&client, &code).await.json()["error"], "invalid_grant");
 }
 
+/// S20.
 #[tokio::test]
 async fn door_a9_refresh_tokens_rotate_with_a_grace_and_reuse_revokes() {
     let desk = Desk::new().await;
