@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use narthex_model::ServerAuth;
-use narthex_oauth_client::{DeviceBegun, DeviceState, SignInError, store::TokenStore};
+use narthex_oauth_client::{DeviceBegun, DeviceState, SignInError};
 use narthex_testkit::{
     authorization::{ClientSettings, DEVICE_CODE, Endpoint, Quirks, Settings},
     clock::SteppedClock,
