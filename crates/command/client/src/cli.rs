@@ -5,6 +5,7 @@ mod access;
 mod audit;
 mod catalog;
 mod clients;
+mod connections;
 mod env_bindings;
 mod files;
 mod find;
@@ -37,6 +38,7 @@ pub use catalog::{
     GetArgs, ImportArgs, ServersCommand, SourceArgs,
 };
 pub use clients::{ClientsCommand, RegisterClientArgs};
+pub use connections::{ConnectAccountArgs, ConnectionsCommand};
 pub use env_bindings::{EnvBindingsCommand, EnvScopeArgs, SetEnvBindingArgs};
 pub use files::{MountArgs, VfsCommand};
 pub use find::{AddServerArgs, PublicRegistryArgs, SearchArgs};

@@ -7,6 +7,7 @@ pub mod catalog;
 pub mod channels;
 pub mod clients;
 pub mod connect;
+pub mod connections;
 pub mod daemon;
 pub mod definitions;
 pub mod env_bindings;

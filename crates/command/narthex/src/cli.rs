@@ -9,12 +9,13 @@ use std::{path::PathBuf, process::ExitCode, time::Duration};
 use clap::{Args, FromArgMatches, Parser, Subcommand};
 use narthex_client::cli::{
     AddServerArgs, AgentsCommand, AuditCommand, BackupArgs, CallArgs, CatalogCommand,
-    ChannelsCommand, CheckCommand, ClientsCommand, ConnectArgs, DaemonCommand, EnvBindingsCommand,
-    ExportArgs, GrantsCommand, ImportArgs, InitArgs, LimitsCommand, McpCommand, McpDaemonCommand,
-    MembersCommand, MountArgs, PolicyCommand, ProfilesCommand, RestoreArgs, RunCommand, SearchArgs,
-    SecretsCommand, ServersCommand, ServiceCommand, SessionsCommand, SetupArgs, SharesCommand,
-    StraceArgs, TokensCommand, ToolsArgs, TopArgs, TrustArgs, UninstallArgs, UpArgs, UsageArgs,
-    UsersCommand, VersionArgs, VfsCommand, WebhooksCommand, WorkspacesCommand,
+    ChannelsCommand, CheckCommand, ClientsCommand, ConnectArgs, ConnectionsCommand, DaemonCommand,
+    EnvBindingsCommand, ExportArgs, GrantsCommand, ImportArgs, InitArgs, LimitsCommand, McpCommand,
+    McpDaemonCommand, MembersCommand, MountArgs, PolicyCommand, ProfilesCommand, RestoreArgs,
+    RunCommand, SearchArgs, SecretsCommand, ServersCommand, ServiceCommand, SessionsCommand,
+    SetupArgs, SharesCommand, StraceArgs, TokensCommand, ToolsArgs, TopArgs, TrustArgs,
+    UninstallArgs, UpArgs, UsageArgs, UsersCommand, VersionArgs, VfsCommand, WebhooksCommand,
+    WorkspacesCommand,
 };
 use narthex_client::{commands as client, environment::is_utf8_locale};
 use narthex_model::{CatalogKind, ErrorKind, command};
@@ -120,6 +121,9 @@ enum Command {
     /// List, save and comment the files that agents share
     #[command(subcommand)]
     Shares(SharesCommand),
+    /// List, make and end your connections to servers that people sign in to
+    #[command(subcommand)]
+    Connections(ConnectionsCommand),
     /// List, test and change the servers of this daemon's configuration files
     #[command(subcommand)]
     Mcp(McpCommand),
@@ -425,6 +429,7 @@ async fn dispatch(command: Command, context: Context) -> Result<ExitCode, Failur
         Command::Members(command) => Box::pin(client::members::run(command, plain)).await,
         Command::Channels(command) => Box::pin(client::channels::run(command, plain)).await,
         Command::Webhooks(command) => Box::pin(client::channels::webhooks(command, plain)).await,
+        Command::Connections(command) => Box::pin(client::connections::run(command, plain)).await,
         Command::Shares(command) => Box::pin(client::shares::run(command, plain)).await,
         Command::Clients(command) => Box::pin(client::clients::run(command, plain)).await,
         Command::Tokens(command) => Box::pin(client::tokens::run(command, plain)).await,

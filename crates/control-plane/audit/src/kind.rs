@@ -44,6 +44,16 @@ kinds! {
     SERVER_SIGNED_OUT = "workspace.mcp.signed_out";
     /// The tokens of a server could not be renewed; `details.reason` is the cause.
     SERVER_RENEWAL_FAILED = "workspace.mcp.renewal_failed";
+    /// A human began to connect their account to a server of the catalog.
+    CONNECTION_BEGUN = "workspace.connection.begun";
+    /// A human has connected their account to a server of the catalog; `details.issuer` is its
+    /// authorization server.
+    CONNECTION_MADE = "workspace.connection.made";
+    /// The answer of an authorization server came from the browser of another human, belonged to no
+    /// open connection, or led to no tokens: then `details.reason` is the kind of the failure.
+    CONNECTION_REFUSED = "workspace.connection.refused";
+    /// The tokens of a human at a server of the catalog were deleted; `details.user` is the human.
+    CONNECTION_ENDED = "workspace.connection.ended";
     /// A capability was added to the catalog.
     CAPABILITY_REGISTERED = "workspace.capability.registered";
     /// A capability was changed.

@@ -6,6 +6,7 @@
 
 mod changes;
 mod checks;
+mod connections;
 mod export;
 mod parts;
 
@@ -23,6 +24,8 @@ pub use self::changes::{
     CatalogAttached, CatalogAttachment, CatalogAttachments, CatalogChange, CatalogConnection,
     CatalogImport, CatalogImportChange, CatalogImported, CatalogLeft, CatalogValid, Precondition,
 };
+pub(crate) use self::connections::connection_event;
+pub use self::connections::{Connecting, UserConnection, connection_path};
 pub use self::parts::AgentParts;
 use crate::{Control, ControlError, Page};
 

@@ -11,14 +11,17 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use narthex_audit::{AuditEvent, kind};
+use narthex_audit::{ActorKind, AuditEvent, kind};
 use narthex_login::PublicOrigin;
-use narthex_model::{Alias, OAuth, ServerAuth, ServerState, Target, with_causes};
+use narthex_model::{
+    Alias, OAuth, PrincipalId, ServerAuth, ServerState, SharedGrant, Target, WorkspaceId,
+    with_causes,
+};
 use narthex_oauth_client::{
     BeginAs, Begun, BrowserAnswer, DeviceBegun, DeviceState, Finished, GrantStatus, SignInTarget,
     SignIns, SignedOut, store::GrantKey,
 };
-use narthex_registry::{ServerResult, ServerRow, VerbError};
+use narthex_registry::{Holder, ServerResult, ServerRow, VerbError};
 use serde_json::Value;
 use tokio::{
     sync::broadcast::{Receiver, error::RecvError},
@@ -31,7 +34,7 @@ pub use self::{
     error::ServerSignInError,
     recorder::{ServerSignIns, SignInCounts},
 };
-use crate::{By, Control, ControlError, control::Shared};
+use crate::{By, Control, ControlError, catalog::connection_event, control::Shared, server_key};
 
 /// The pause between two looks at the failures of renewals.
 const LOOK: Duration = Duration::from_secs(5);
@@ -148,8 +151,7 @@ impl SignInVerbs {
             let finished = sign_ins.finish(answer).await;
             match finished {
                 Ok(finished) => {
-                    let alias = finished.alias.clone();
-                    let event = this.server_event(kind::SERVER_SIGNED_IN, &alias, By::system());
+                    let event = finished_event(&this, &finished);
                     happened(&this, event.with("issuer", finished.facts.issuer.clone()));
                     Ok(finished)
                 }
@@ -160,8 +162,7 @@ impl SignInVerbs {
                     let has_failed = !error.is_unproved() && error.goes_on_at().is_none();
                     let name = server.filter(|_| has_failed);
                     if let Some(name) = name {
-                        let kind = kind::SERVER_SIGN_IN_FAILED;
-                        let mut event = this.server_event(kind, &name, By::system());
+                        let mut event = failed_event(&this, &name);
                         event.outcome = "failed".into();
                         happened(&this, event.with("reason", reason));
                     }
@@ -170,6 +171,14 @@ impl SignInVerbs {
             }
         };
         self.0.to_the_end(finish).await
+    }
+
+    /// Records that the browser of a signed-in human brought an answer that finishes no connection
+    /// of this human (X-E43).
+    pub fn connection_refused(&self, server: &str, by: By) {
+        let mut event = AuditEvent::new(kind::CONNECTION_REFUSED, by);
+        event.outcome = "denied".into();
+        happened(&self.0, event.on("server", server.to_owned()));
     }
 
     /// Ends the sign-in to a server: revokes its tokens at the authorization server where that is
@@ -225,6 +234,10 @@ impl SignInVerbs {
         // Reads the row, and writes none, so that one change does not lead to another.
         if let Some(sign_ins) = self.0.sign_ins() {
             sign_ins.changed_elsewhere(key);
+        }
+        if SharedGrant::catalog_id(&key.server).is_some() {
+            // Links of runs follow once the grant is read.
+            return;
         }
         let row = self.0.shared.registry.get(&key.server);
         let waits = |row: Arc<ServerRow>| {
@@ -316,6 +329,33 @@ fn happened(control: &Control, event: AuditEvent<'static>) {
     }
 }
 
+/// The event of a sign-in that failed at its end.
+fn failed_event(control: &Control, name: &str) -> AuditEvent<'static> {
+    match SharedGrant::catalog_id(name) {
+        Some(id) => {
+            let event = AuditEvent::new(kind::CONNECTION_REFUSED, By::system());
+            event.on("server", id.to_owned())
+        }
+        None => control.server_event(kind::SERVER_SIGN_IN_FAILED, name, By::system()),
+    }
+}
+
+/// The event of a finished sign-in: of the daemon, or of the human for themselves.
+fn finished_event(control: &Control, finished: &Finished) -> AuditEvent<'static> {
+    let GrantKey { workspace, server, user } = &finished.key;
+    let id = SharedGrant::catalog_id(server);
+    let (Some(id), Some(user), Ok(workspace)) = (id, user, WorkspaceId::new(workspace)) else {
+        return control.server_event(kind::SERVER_SIGNED_IN, &finished.alias, By::system());
+    };
+    let human = PrincipalId::new(user).unwrap_or_else(|_unfit| PrincipalId::local_admin());
+    let actor = match human == PrincipalId::local_admin() {
+        true => ActorKind::LocalAdmin,
+        false => ActorKind::Human,
+    };
+    let by = By::new(actor, control.principal_name(&human));
+    connection_event(kind::CONNECTION_MADE, &workspace, id, by)
+}
+
 /// The address at which browsers of other machines reach the daemon too. `None` if the origin is
 /// one of this machine.
 #[must_use]
@@ -357,6 +397,13 @@ async fn follow(shared: Arc<Shared>, all: ServerSignIns, mut changes: Receiver<G
 }
 
 fn apply(shared: &Shared, key: &GrantKey) {
+    if let Some(id) = SharedGrant::catalog_id(&key.server) {
+        let Ok(workspace) = WorkspaceId::new(&key.workspace) else { return };
+        let workspace_name = key.workspace.clone();
+        let holder = key.user.clone().map(|user| Holder { workspace: workspace_name, user });
+        let server = server_key(&workspace, id);
+        return shared.registry.credential_changed_at(&server, holder.as_ref());
+    }
     if key.user.is_some() || key.workspace != shared.workspace.as_str() {
         return;
     }

@@ -111,7 +111,7 @@ pub(crate) async fn open(holding: &Holding, consent: Consent) -> Result<(), Sign
     let Consent { challenge, further, session, how } = consent;
     let entry = holding.entry();
     let person = entry.person()?;
-    if holding.key.user.is_some() && session.is_none() {
+    if holding.key.needs_own_browser() && session.is_none() {
         return Err(SignInError::NoSession { server: entry.alias.clone() });
     }
     let parts = &holding.parts;
@@ -137,6 +137,7 @@ pub(crate) async fn open(holding: &Holding, consent: Consent) -> Result<(), Sign
     let choice = Choice { person, found: &found, is_anew, is_for_devices: false };
     let client = choice.make(holding, &guard).await?;
     leave_issuer(holding, &found, client.kind).await?;
+    let further = further.union(&holding.state().wanted);
     let scopes = requested(holding, &found, &further);
     let start = Start {
         key: &holding.key,
@@ -152,6 +153,25 @@ pub(crate) async fn open(holding: &Holding, consent: Consent) -> Result<(), Sign
     let attempt = start.run(parts).await?;
     show(holding, &entry.alias, attempt).await;
     Ok(())
+}
+
+/// Finds the authorization server, and a client there. Begins no sign-in.
+///
+/// # Errors
+/// When the authorization server cannot be found, or takes no client.
+pub(crate) async fn prepare(holding: &Holding) -> Result<(), SignInError> {
+    let entry = holding.entry();
+    let person = entry.person()?;
+    let guard = holding.guard(&entry).await;
+    let search = Search {
+        server: &entry.url,
+        challenge: None,
+        flow: Flow::Browser,
+        settings: &person.settings,
+    };
+    let found = search.run(&holding.parts.fetcher, &guard).await?;
+    let choice = Choice { person, found: &found, is_anew: false, is_for_devices: false };
+    choice.make(holding, &guard).await.map(drop)
 }
 
 /// Makes an attempt the open one of a server; the attempt before it ends (E107).

@@ -51,7 +51,38 @@ impl Credentials for ServerCredential {
 
 fn need(holding: &Holding) -> Need {
     let (kind, now) = (holding.kind(), holding.now());
-    holding.with_state(|state| state.need(kind, now))
+    let need = holding.with_state(|state| state.need(kind, now));
+    if !holding.key.needs_own_browser() || kind != Kind::Person {
+        return need;
+    }
+    match need {
+        // The entry says that each human signs in: a request without a token would be nobody's.
+        Need::Send { header: None, .. } => Need::Fault(own_consent(holding, &Scopes::default())),
+        // An open attempt can be finished in one browser only.
+        Need::Fault(CredentialFault::NeedsConsent { .. }) => {
+            Need::Fault(own_consent(holding, &Scopes::default()))
+        }
+        other => other,
+    }
+}
+
+/// The fault of a server to which the human of the grant must sign in, in their own browser.
+fn own_consent(holding: &Holding, scopes: &Scopes) -> CredentialFault {
+    let alias = &holding.entry().alias;
+    let what = match scopes.is_empty() {
+        true => "must connect their account to it".to_owned(),
+        false => format!("must allow further scopes ({scopes}) at it"),
+    };
+    let page = holding.parts.options.hooks.page_of(&holding.key);
+    let place = match &page {
+        Some(page) => format!("open {page} in their browser"),
+        None => "open the page of their connections in their browser".to_owned(),
+    };
+    CredentialFault::NeedsConsent {
+        why: format!("`{alias}`: the human who drives the run {what}: {place}"),
+        address: page.map(String::from),
+        scopes: scopes.iter().map(str::to_owned).collect(),
+    }
 }
 
 /// Renews in the background.
@@ -77,7 +108,10 @@ async fn settled(holding: &Arc<Holding>) -> Value {
         };
         let before = generation(holding);
         let gives_token = !matches!(job, Job::Load);
-        job::run(holding, job).await?;
+        if let Err(fault) = job::run(holding, job).await {
+            let is_own = holding.key.needs_own_browser() && fault.needs_consent();
+            return Err(if is_own { own_consent(holding, &Scopes::default()) } else { fault });
+        }
         if gives_token && let Some(header) = given_since(holding, before) {
             return Ok(Some(header));
         }
@@ -239,6 +273,15 @@ struct Ask {
 
 /// Opens an address at which a person signs in, unless one is open that asks for these scopes.
 async fn sign_in(holding: &Arc<Holding>, refusal: &RefusedRequest, ask: Ask) -> Value {
+    if holding.key.needs_own_browser() {
+        if let Some(newer) = newer(holding, refusal) {
+            return Ok(Some(newer));
+        }
+        holding.update(|state| state.wanted = state.wanted.union(&ask.scopes));
+        let none = Scopes::default();
+        let shown = if refusal.status == 403 { &ask.scopes } else { &none };
+        return Err(own_consent(holding, shown));
+    }
     for _ in 0..ROUNDS {
         if let Some(newer) = newer(holding, refusal) {
             return Ok(Some(newer));

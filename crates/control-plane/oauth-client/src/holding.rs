@@ -274,6 +274,7 @@ impl Holding {
         self.update(|state| {
             state.attempt = None;
             state.read_at = Some(now);
+            state.wanted = Scopes::default();
         });
         self.parts.options.hooks.on_tokens_changed(&self.key, Some(&row.facts));
         self.parts.changed(&self.key);

@@ -68,6 +68,13 @@ pub trait SignInHooks: Send + Sync + fmt::Debug {
         let _unused = (key, facts);
     }
 
+    /// The page at which the human of a grant begins a sign-in, in a browser of their own. `None`
+    /// if there is none.
+    fn page_of(&self, key: &GrantKey) -> Option<Url> {
+        let _unused = key;
+        None
+    }
+
     /// Narthex was registered as a client (E27).
     fn on_client_registered(&self, key: &ClientKey) {
         let _unused = key;

@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use narthex_model::{OAuth, ServerAuth, SharedGrant};
+use narthex_model::SharedGrant;
 use narthex_oauth::client::{ClientDocument, redirect_uri};
 use narthex_upstream::{CredentialQuery, CredentialSource, Credentials, changes};
 use tokio::sync::broadcast;
@@ -13,7 +13,7 @@ use crate::{
     consent::{self, BeginAs, Consent},
     credential::ServerCredential,
     device::{self, DeviceBegun, DeviceState, Devices},
-    entry::place,
+    entry::{Entry, place},
     fetch::Fetcher,
     finish::{self, BrowserAnswer, Finished},
     holding::{Holding, Parts},
@@ -131,6 +131,21 @@ impl SignIns {
             }
         }
         Err(SignInError::Busy { server: server.alias.clone() })
+    }
+
+    /// Finds the authorization server of a server, and registers narthex there if that is the way:
+    /// what a later sign-in needs (X-M13). No sign-in begins, and nothing else is stored.
+    ///
+    /// # Errors
+    /// When the authorization server cannot be found, or takes no client.
+    pub async fn prepare(&self, server: &SignInTarget) -> Result<(), SignInError> {
+        let SignInTarget { key, alias, url, auth, session: _ } = server;
+        let parts = Arc::clone(&self.inner.parts);
+        let holding = Holding::new(parts, key.clone(), Entry::new(alias, url, auth), 0);
+        let options = &self.inner.parts.options;
+        let preparing = async move { consent::prepare(&holding).await };
+        let ended = options.tasks.spawn_on(preparing, &options.runtime).await;
+        ended.unwrap_or(Err(SignInError::Stopped))
     }
 
     /// Finishes a sign-in with the browser's answer.
@@ -288,6 +303,22 @@ impl SignIns {
         }
     }
 
+    /// The key of the grant of a server.
+    fn key_of(&self, query: CredentialQuery<'_>) -> GrantKey {
+        let CredentialQuery { alias, target, holder } = query;
+        let user = holder.map(|holder| holder.user.clone());
+        if let Some(SharedGrant { workspace, server }) = target.auth.grant() {
+            let workspace = workspace.as_str().to_owned();
+            return GrantKey { workspace, server: server.clone(), user };
+        }
+        let workspace = holder.map(|holder| holder.workspace.clone());
+        GrantKey {
+            workspace: workspace.unwrap_or_else(|| self.workspace.to_string()),
+            server: alias.as_str().to_owned(),
+            user,
+        }
+    }
+
     /// The credential of a server, with these settings.
     fn hold(&self, server: &SignInTarget) -> Arc<ServerCredential> {
         let credential = self.inner.known.hold(&self.inner.parts, server);
@@ -298,40 +329,21 @@ impl SignIns {
 
 impl CredentialSource for SignIns {
     fn credentials(&self, query: CredentialQuery<'_>) -> Option<Arc<dyn Credentials>> {
-        let CredentialQuery { alias, target, holder } = query;
+        let CredentialQuery { alias, target, holder: _ } = query;
         if !changes(&target.auth) {
             return None;
         }
-        let key = match shared_grant(&target.auth) {
-            Some(grant) => GrantKey {
-                workspace: grant.workspace.to_string(),
-                server: grant.server.clone(),
-                user: None,
-            },
-            None => GrantKey {
-                workspace: holder
-                    .map_or_else(|| self.workspace.to_string(), |holder| holder.workspace.clone()),
-                server: alias.as_str().to_owned(),
-                user: holder.map(|holder| holder.user.clone()),
-            },
-        };
+        let key = self.key_of(query);
+        // Runs may give a server of the catalog any alias.
+        let name = SharedGrant::catalog_id(&key.server).unwrap_or(alias.as_str()).to_owned();
         let server = SignInTarget {
             key,
-            alias: alias.as_str().to_owned(),
+            alias: name,
             url: Url::parse(&target.url).ok()?,
             auth: target.auth.clone(),
             session: None,
         };
         Some(self.hold(&server))
-    }
-}
-
-/// The grant that all runs of a workspace share, if the entry names one.
-fn shared_grant(auth: &ServerAuth) -> Option<&SharedGrant> {
-    let ServerAuth::OAuth(oauth) = auth else { return None };
-    match &**oauth {
-        OAuth::ClientCredentials(auth) => auth.grant.as_ref(),
-        OAuth::AuthorizationCode(_) => None,
     }
 }
 

@@ -32,6 +32,8 @@ pub(crate) struct State {
     pub(crate) facts: GrantFacts,
     /// A renewed grant that the store did not take yet.
     pub(crate) unsaved: Option<Arc<Unsaved>>,
+    /// Scopes that the server has asked for, for a consent that the human begins.
+    pub(crate) wanted: Scopes,
 }
 
 /// A renewed grant that the store did not take. It is not used before.

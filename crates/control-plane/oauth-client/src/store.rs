@@ -4,7 +4,7 @@
 
 use std::{fmt, pin::Pin, sync::Arc};
 
-use narthex_model::Secret;
+use narthex_model::{PrincipalId, Secret};
 use serde::{Deserialize, Serialize};
 
 /// An operation of a store.
@@ -24,6 +24,17 @@ pub struct GrantKey {
     pub server: String,
     /// The human; `None` for a shared grant.
     pub user: Option<String>,
+}
+
+impl GrantKey {
+    /// True if a sign-in can begin only in a browser in which the human of the grant is signed in
+    /// to narthex: else, one human could be led to connect their account for another one. The
+    /// holder of the admin token has no such browser.
+    #[must_use]
+    pub fn needs_own_browser(&self) -> bool {
+        let user = self.user.as_deref();
+        user.is_some_and(|user| user != PrincipalId::local_admin().as_str())
+    }
 }
 
 /// A stored grant.

@@ -192,6 +192,10 @@ impl Fields {
         self.optional(audience.as_deref());
         self.optional(resource.as_deref());
         self.optional(authorization_server.as_deref());
+        self.grant(grant.as_ref());
+    }
+
+    fn grant(&mut self, grant: Option<&SharedGrant>) {
         self.flag(grant.is_some());
         if let Some(SharedGrant { workspace, server }) = grant {
             self.text(workspace.as_str());
@@ -213,6 +217,7 @@ impl Fields {
             authorization_server,
             legacy,
             keep_alive,
+            grant,
         } = auth;
         self.many(scopes.iter().map(String::as_str));
         self.flag(client.is_some());
@@ -237,6 +242,7 @@ impl Fields {
         self.optional(authorization_server.as_deref());
         self.flag(*legacy);
         self.flag(*keep_alive);
+        self.grant(grant.as_ref());
     }
 
     fn http(&mut self, target: &HttpTarget) {

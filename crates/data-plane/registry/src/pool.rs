@@ -290,13 +290,21 @@ impl Pool {
     /// References to all connections of an alias that use the grant of this holder, or the shared
     /// one.
     pub(crate) fn of_grant(&self, alias: &Alias, holder: Option<&Holder>) -> Vec<Mount> {
+        self.signing_in(|key| key.alias == *alias && key.holder.as_ref() == holder)
+    }
+
+    /// As [`Self::of_grant`], for a server of a catalog by its [`MountIdentity::server`].
+    pub(crate) fn of_catalog_grant(&self, server: &str, holder: Option<&Holder>) -> Vec<Mount> {
+        self.signing_in(|key| {
+            key.identity.server.as_deref() == Some(server) && key.holder.as_ref() == holder
+        })
+    }
+
+    fn signing_in(&self, is_meant: impl Fn(&PoolKey) -> bool) -> Vec<Mount> {
         // A reference that is dropped takes the lock.
         let held: Vec<_> = self.mounted().by_id.values().filter_map(Weak::upgrade).collect();
-        let is_meant = |held: &Arc<Mounted>| {
-            let is_its = held.key.alias == *alias && held.key.holder.as_ref() == holder;
-            is_its && held.connection.signs_in()
-        };
-        held.into_iter().filter(is_meant).map(Mount::first).collect()
+        let of = held.into_iter().filter(|held| is_meant(&held.key) && held.connection.signs_in());
+        of.map(Mount::first).collect()
     }
 
     /// Hands this connection to no further caller; present holders keep it.

@@ -35,7 +35,7 @@ const READER: &[Role] = &[Role::Admin, Role::Author, Role::Runner];
 /// The roles that read the names of secrets and the rights of principals, but no value.
 const NAMES: &[Role] = &[Role::Admin, Role::Author, Role::Auditor];
 const AUDIT: &[Role] = &[Role::Admin, Role::Auditor];
-const EVERY: &[Role] = &[Role::Admin, Role::Author, Role::Runner, Role::Auditor];
+pub(crate) const EVERY: &[Role] = &[Role::Admin, Role::Author, Role::Runner, Role::Auditor];
 /// The roles that create and end runs.
 const RUN: &[Role] = &[Role::Admin, Role::Runner];
 /// The roles that send an agent messages.
@@ -94,6 +94,19 @@ pub(crate) enum ServerSignInTarget {
     End,
 }
 
+/// The target of a route about the connections of humans.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ConnectionTarget {
+    /// The caller's connections in all workspaces.
+    Mine,
+    /// A human's connections in a workspace.
+    All,
+    /// One connection.
+    One,
+    /// Starts a connection.
+    Connect,
+}
+
 /// The target of a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Target {
@@ -141,6 +154,8 @@ pub(crate) enum Target {
     Program(ProgramTarget),
     /// The sign-in to a server of the configuration.
     ServerSignIn(ServerSignInTarget),
+    /// The connections of humans to servers of the catalog.
+    Connection(ConnectionTarget),
     Clients,
     Client,
     Secrets,
@@ -193,6 +208,12 @@ const GRANT: &str = "/api/workspaces/{workspace}/grants/{id}";
 const POLICY: &str = "/api/workspaces/{workspace}/policy";
 const CHECK: &str = "/api/workspaces/{workspace}/policy/check";
 const LINKS: &str = "/api/principals/{principal}/sign-in-links";
+/// The connections of a human to servers of the catalog; `me` is the caller.
+const TOKENS: &str = "/api/workspaces/{workspace}/users/{user}/mcp-tokens";
+const TOKEN: &str = "/api/workspaces/{workspace}/users/{user}/mcp-tokens/{server}";
+const CONNECT: &str = "/api/workspaces/{workspace}/users/{user}/mcp-tokens/{server}/connect";
+/// The page of one connection of the signed-in human.
+const CONNECTION: &str = "/workspaces/{workspace}/connections/{server}";
 const REQUESTS: &str = "/api/workspaces/{workspace}/grant-requests";
 /// The page of one grant request.
 const DECIDE: &str = "/workspaces/{workspace}/grant-requests/{id}";
@@ -269,6 +290,13 @@ pub const ROUTES: &[Route] = &[
     own("/consent/{token}", "POST", BROWSER, SignInTarget::ConsentAnswer),
     own(DECIDE, READ, "the session's cookie; without it, the sign-in page", SignInTarget::Decision),
     own(DECIDE, "POST", SESSION, SignInTarget::Decide),
+    own(
+        CONNECTION,
+        READ,
+        "the session's cookie; without it, the sign-in page",
+        SignInTarget::Connection,
+    ),
+    own(CONNECTION, "POST", SESSION, SignInTarget::ChangeConnection),
     own("/oauth/callback", "GET", ATTEMPT, SignInTarget::ServerCallback),
     own("/oauth/callback/{server}", "GET", ATTEMPT, SignInTarget::ServerCallback),
     own(
@@ -299,6 +327,16 @@ pub const ROUTES: &[Route] = &[
     route("/api/events", READ, Access::Shared, Target::Events),
     route("/api/openapi.json", READ, Access::Known, Target::OpenApi),
     route("/api/me", READ, Access::Known, Target::Me),
+    route(
+        "/api/users/me/mcp-tokens",
+        READ,
+        Access::Known,
+        Target::Connection(ConnectionTarget::Mine),
+    ),
+    // Only the human themselves connects, and admins may also see and end connections.
+    member(TOKENS, READ, EVERY, Target::Connection(ConnectionTarget::All)),
+    member(TOKEN, "DELETE", EVERY, Target::Connection(ConnectionTarget::One)),
+    member(CONNECT, "POST", EVERY, Target::Connection(ConnectionTarget::Connect)),
     route("/api/principals", READ, Access::Operator, Target::Principals),
     route("/api/principals", "POST", Access::Operator, Target::PrincipalCreate),
     route("/api/principals/{principal}", READ, Access::Operator, Target::Principal),

@@ -151,7 +151,7 @@ impl shapes::ServerRow {
 }
 
 /// The stored facts of a sign-in. `None` before the first tokens.
-fn sign_in(facts: &GrantFacts) -> Option<ServerSignIn> {
+pub(crate) fn sign_in(facts: &GrantFacts) -> Option<ServerSignIn> {
     let time = |seconds: Option<u64>| seconds.map(|seconds| at(seconds).into());
     (!facts.issuer.is_empty()).then(|| ServerSignIn {
         issuer: facts.issuer.clone(),

@@ -6,7 +6,7 @@
 
 use narthex_control::{Control, ControlError, SignInVerbs, SignedIn, public_base};
 use narthex_definitions::harmless;
-use narthex_model::{ErrorKind, command::narthex, with_causes};
+use narthex_model::{ErrorKind, SharedGrant, command::narthex, with_causes};
 
 use crate::html::escaped;
 
@@ -33,19 +33,26 @@ pub(crate) struct Redirect {
     pub(crate) query: String,
     /// The server in the path.
     pub(crate) server: Option<String>,
-    /// The login session of the browser, by its hash.
-    pub(crate) session: Option<String>,
+    /// The human of the login session of the browser.
+    pub(crate) visitor: Option<SignedIn>,
 }
 
 /// Finishes the sign-in that the redirect belongs to.
 pub(crate) async fn finish(control: &Control, redirect: Redirect) -> Ended {
-    let Redirect { query, server, session } = redirect;
-    let finished = SignInVerbs::of(control).finish(query, server.clone(), session).await;
+    let Redirect { query, server, visitor } = redirect;
+    let verbs = SignInVerbs::of(control);
+    let session = visitor.as_ref().map(|visitor| visitor.session.clone());
+    let finished = verbs.finish(query, server.clone(), session).await;
     let error = match finished {
+        Ok(finished) if finished.key.user.is_some() => return connected(&finished.alias),
         Ok(finished) => return done(&finished.alias),
         Err(error) => error,
     };
     tracing::info!("a sign-in to a server was not finished: {}", with_causes(&error));
+    let is_unproved = matches!(&error, ControlError::SignIn(error) if error.is_unproved());
+    if let (Some(id), Some(visitor), true) = (connection(server.as_deref()), visitor, is_unproved) {
+        verbs.connection_refused(id, visitor.account.actor());
+    }
     let ended = failed(server.as_deref(), error.kind(), &error.to_string());
     match &error {
         ControlError::SignIn(error) => Ended {
@@ -70,6 +77,21 @@ pub(crate) fn binding(
     is_there.then(|| signed_in.session.clone())
 }
 
+/// The server of the catalog to which a human connects their account, by the name in the path.
+/// `None` for a server of the configuration.
+pub(crate) fn connection(server: Option<&str>) -> Option<&str> {
+    server.and_then(SharedGrant::catalog_id)
+}
+
+fn connected(server: &str) -> Ended {
+    let main = format!(
+        "<h1>Connected to {}</h1>\n<p>Runs that you drive now use this server as you, also those \
+         that are open. You can close this page.</p>\n",
+        safe(server)
+    );
+    Ended { failed: None, onward: None, is_unproved: false, title: "Connected", main }
+}
+
 fn done(server: &str) -> Ended {
     let list = narthex("mcp list", &[]).to_string();
     let main = format!(
@@ -83,7 +105,10 @@ fn done(server: &str) -> Ended {
 }
 
 fn failed(server: Option<&str>, kind: ErrorKind, why: &str) -> Ended {
-    let authorize = narthex("mcp authorize {}", &[&server.unwrap_or("NAME")]).to_string();
+    let authorize = match connection(server) {
+        Some(id) => narthex("connections connect {}", &[&id]).to_string(),
+        None => narthex("mcp authorize {}", &[&server.unwrap_or("NAME")]).to_string(),
+    };
     let main = format!(
         "<h1>That did not work</h1>\n<p role=\"alert\">{}</p>\n<p class=\"hint\">To try again, \
          start the sign-in anew: <code>{}</code></p>\n",
@@ -107,7 +132,9 @@ mod tests {
     #[test]
     fn s11_pages_of_a_sign_in_show_hostile_text_as_text() {
         let hostile = "<img src=x onerror=alert(1)>\"'&\u{202e}";
-        for ended in [done(hostile), failed(Some(hostile), ErrorKind::Denied, hostile)] {
+        for ended in
+            [done(hostile), connected(hostile), failed(Some(hostile), ErrorKind::Denied, hostile)]
+        {
             let main = ended.main;
             assert!(!main.contains("<img") && !main.contains('\u{202e}'), "{main}");
             assert!(main.contains("&lt;img src=x onerror=alert(1)&gt;&quot;&#39;&amp;"), "{main}");

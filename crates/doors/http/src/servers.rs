@@ -8,6 +8,7 @@ mod catalog;
 pub(crate) mod changes;
 mod claims;
 mod clients;
+mod connections;
 mod definitions;
 mod env_bindings;
 mod events;
@@ -144,6 +145,7 @@ impl Asked<'_> {
             Target::Enable => self.enable().await,
             Target::Reconnect => self.reconnect().await,
             Target::ServerSignIn(of) => self.of_sign_in(of).await,
+            Target::Connection(of) => self.of_connections(of).await,
             Target::Test => self.test().await,
             Target::Logs => self.logs().await,
             Target::Reload => self.reload().await,

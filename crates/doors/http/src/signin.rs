@@ -6,6 +6,7 @@
 
 mod authorize;
 mod choices;
+mod connection;
 mod cookie;
 mod decision;
 mod page;
@@ -67,6 +68,9 @@ pub(crate) enum SignInTarget {
     /// The page on which a human decides a run's grant request.
     Decision,
     Decide,
+    /// The page on which a human connects their account to a server.
+    Connection,
+    ChangeConnection,
     /// The end of a sign-in to a server.
     ServerCallback,
     /// The client id metadata document.
@@ -96,6 +100,8 @@ impl SignInTarget {
             | Self::ConsentAnswer
             | Self::Decision
             | Self::Decide
+            | Self::Connection
+            | Self::ChangeConnection
             | Self::ServerCallback
             | Self::ClientMetadata => None,
         }
@@ -140,6 +146,9 @@ impl Visitor<'_> {
             // A path with an invalid workspace or request id is absent at every origin.
             self.place()?;
         }
+        if matches!(self.target, SignInTarget::Connection | SignInTarget::ChangeConnection) {
+            self.connection_place()?;
+        }
         if let Some(elsewhere) = self.at_the_public_origin()? {
             return Ok(elsewhere);
         }
@@ -162,6 +171,8 @@ impl Visitor<'_> {
             SignInTarget::ConsentAnswer => self.answer_consent(body).await,
             SignInTarget::Decision => self.decision().await,
             SignInTarget::Decide => self.decide(body).await,
+            SignInTarget::Connection => self.connection().await,
+            SignInTarget::ChangeConnection => self.change_connection(body).await,
             SignInTarget::Script
             | SignInTarget::Style
             | SignInTarget::ServerCallback
@@ -206,10 +217,19 @@ impl Visitor<'_> {
     /// to another address than the public one.
     async fn finish_server(&self) -> Answered {
         self.control.sign_ins().ok_or_else(nothing)?;
+        let server = Some(self.segment()).filter(|server| !server.is_empty());
+        let is_connection = server_sign_in::connection(server.as_deref()).is_some();
+        // Only there the browser sends the cookie of the login session.
+        if is_connection
+            && self.control.sign_in_origin().is_some()
+            && let Some(elsewhere) = self.at_the_public_origin()?
+        {
+            return Ok(elsewhere);
+        }
         let redirect = Redirect {
             query: self.parts.uri.query().unwrap_or_default().to_owned(),
-            server: Some(self.segment()).filter(|server| !server.is_empty()),
-            session: self.session()?.map(|(_, signed_in)| signed_in.session),
+            server,
+            visitor: self.session()?.map(|(_, signed_in)| signed_in),
         };
         let ended = server_sign_in::finish(self.control, redirect).await;
         if ended.is_unproved {

@@ -40,6 +40,29 @@ impl ServerAuth {
         matches!(self, Self::OAuth(oauth) if matches!(**oauth, OAuth::AuthorizationCode(_)))
     }
 
+    /// The grant of a server of the catalog; `None` if the grant is the one of the row's alias.
+    #[must_use]
+    pub fn grant(&self) -> Option<&SharedGrant> {
+        match self {
+            Self::None | Self::Unstated | Self::ApiKey(_) => None,
+            Self::OAuth(oauth) => match &**oauth {
+                OAuth::ClientCredentials(auth) => auth.grant.as_ref(),
+                OAuth::AuthorizationCode(auth) => auth.grant.as_ref(),
+            },
+        }
+    }
+
+    /// Sets the grant of a server of the catalog. Does nothing without OAuth.
+    pub fn set_grant(&mut self, grant: SharedGrant) {
+        match self {
+            Self::None | Self::Unstated | Self::ApiKey(_) => {}
+            Self::OAuth(oauth) => match &mut **oauth {
+                OAuth::ClientCredentials(auth) => auth.grant = Some(grant),
+                OAuth::AuthorizationCode(auth) => auth.grant = Some(grant),
+            },
+        }
+    }
+
     /// True if a person must sign in first: no proof of a consent exists yet (D17).
     #[must_use]
     pub fn awaits_consent(&self) -> bool {
@@ -141,7 +164,8 @@ pub struct ClientCredentialsAuth {
     pub grant: Option<SharedGrant>,
 }
 
-/// The grant that all runs of a workspace share for one server of the catalog.
+/// The grant that all runs of a workspace share for one server of the catalog. Where humans sign
+/// in, all runs of one human share it.
 ///
 /// Aliases of runs are chosen freely, so that two servers may have one alias.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -152,11 +176,27 @@ pub struct SharedGrant {
     pub server: String,
 }
 
+/// The beginning of the names of grants of the catalog. It has a `/`, so that none is an alias.
+const OF_CATALOG: &str = "catalog/";
+
 impl SharedGrant {
-    /// The grant of a server of the catalog. Its name has a `/`, so that it is no alias.
+    /// The grant of a server of the catalog.
     #[must_use]
     pub fn of_catalog(workspace: &WorkspaceId, id: &ServerId) -> Self {
-        Self { workspace: workspace.clone(), server: format!("catalog/{id}") }
+        Self { workspace: workspace.clone(), server: Self::name_of(id.as_str()) }
+    }
+
+    /// The name of the grants of a server of the catalog.
+    #[must_use]
+    pub fn name_of(id: &str) -> String {
+        format!("{OF_CATALOG}{id}")
+    }
+
+    /// The id of the server of the catalog whose grants have this name; `None` for the grant of an
+    /// alias.
+    #[must_use]
+    pub fn catalog_id(name: &str) -> Option<&str> {
+        name.strip_prefix(OF_CATALOG)
     }
 }
 
@@ -268,6 +308,9 @@ pub struct AuthorizationCodeAuth {
     pub legacy: bool,
     /// True if idle grants are renewed before their refresh token ends.
     pub keep_alive: bool,
+    /// The grants of a server of the catalog, one for each human. `None` takes the one of the row's
+    /// alias.
+    pub grant: Option<SharedGrant>,
 }
 
 /// The parameter `resource` of a sign-in (RFC 8707).
@@ -405,5 +448,7 @@ mod tests {
         assert!(crate::Alias::new(&one.server).is_err(), "{}", one.server);
         assert_ne!(one, grant("other", "orders"));
         assert_ne!(one, grant("team", "order"));
+        assert_eq!(SharedGrant::catalog_id(&one.server), Some("orders"));
+        assert_eq!(SharedGrant::catalog_id("orders"), None);
     }
 }

@@ -181,6 +181,9 @@ pub struct ApplyArgs {
     /// Delete unused servers that only earlier manifests of the agent have
     #[arg(long)]
     pub prune: bool,
+    /// Store servers that people sign in to without asking them
+    #[arg(long = "offline")]
+    pub is_offline: bool,
     #[command(flatten)]
     pub place: WorkspaceArgs,
 }
@@ -197,6 +200,9 @@ pub struct ImportArgs {
     /// Print the changes, and store nothing
     #[arg(long)]
     pub dry_run: bool,
+    /// Store servers that people sign in to without asking them
+    #[arg(long = "offline")]
+    pub is_offline: bool,
     #[command(flatten)]
     pub place: WorkspaceArgs,
 }

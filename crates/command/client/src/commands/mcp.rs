@@ -2,7 +2,7 @@
 
 mod add;
 mod authorize;
-mod browser;
+pub(super) mod browser;
 mod list;
 mod logs;
 pub(super) mod test;

@@ -70,7 +70,13 @@ pub(crate) async fn apply(
     for document in documents {
         bundle.add(kind, document);
     }
-    let asked = Asked { place: &args.place, is_dry: args.dry_run, is_pruned: args.prune, context };
+    let asked = Asked {
+        place: &args.place,
+        is_dry: args.dry_run,
+        is_pruned: args.prune,
+        is_offline: args.is_offline,
+        context,
+    };
     if !bundle.faults.is_empty() {
         return Err(bundle.refused(&asked).await);
     }
@@ -116,7 +122,13 @@ pub async fn import(args: &ImportArgs, context: &Context) -> Result<ExitCode, Fa
         let text = format!("the input has several documents; `{export}` prints one");
         return Err(Failure::new(ErrorKind::Invalid, text));
     };
-    let asked = Asked { place: &args.place, is_dry: args.dry_run, is_pruned: false, context };
+    let asked = Asked {
+        place: &args.place,
+        is_dry: args.dry_run,
+        is_pruned: false,
+        is_offline: args.is_offline,
+        context,
+    };
     let sent = asked.send(&document.value).await;
     let mut stored = sent.map_err(|failure| in_document(document, failure))?;
     for warning in stored["warnings"].as_array_mut().into_iter().flatten() {
@@ -319,13 +331,15 @@ struct Asked<'a> {
     place: &'a WorkspaceArgs,
     is_dry: bool,
     is_pruned: bool,
+    is_offline: bool,
     context: &'a Context,
 }
 
 impl Asked<'_> {
     async fn send(&self, document: &Value) -> Result<Value, Failure> {
         let client = DaemonClient::operator(&self.context.daemon)?;
-        let query = format!("?dry_run={}&prune={}", self.is_dry, self.is_pruned);
+        let offline = if self.is_offline { "&offline=true" } else { "" };
+        let query = format!("?dry_run={}&prune={}{offline}", self.is_dry, self.is_pruned);
         let path = workspace_path(&self.place.workspace, &format!("/import{query}"));
         let request = ApiRequest::new(Method::POST, path).entry(&document.to_string());
         waiting("storing", self.context, client.api(request)).await

@@ -66,7 +66,8 @@ impl Wanted<'_> {
         let own = own.and_then(|base| base.join(CLIENT_METADATA).ok());
         let client_metadata_url = self.client_metadata_url.cloned().or(own);
         let stored = Arc::new(StoredTokens::new(store.clone(), vault.clone()));
-        let counts = Arc::new(SignInCounts::default());
+        let origin = of.login.as_ref().map(|login| login.origin.clone());
+        let counts = Arc::new(SignInCounts::at(origin));
         let bases = RedirectBases { loopback, public };
         let sign_ins = SignIns::new(SignInOptions {
             client_metadata_url,

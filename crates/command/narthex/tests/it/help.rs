@@ -68,6 +68,8 @@ const COMMANDS: &[&[&str]] = &[
     &["restore"],
     &["limits", "get"],
     &["limits", "set"],
+    &["connections"],
+    &["connections", "connect"],
     &["shares"],
     &["shares", "get"],
     &["shares", "comment"],

@@ -22,6 +22,7 @@ mod catalog;
 mod check;
 mod client_pages;
 mod connect;
+mod connections;
 mod daemon;
 mod data_folder;
 mod definitions;

@@ -92,7 +92,7 @@ fn o101_agent_previews_connections_and_the_caller_are_shown() {
     let mail = json!({ "id": "mail", "name": "The mail", "url": "https://mail.test/mcp",
                        "kind": "remote_oauth" });
     place.write("mail.json", &mail.to_string());
-    place.run(["servers", "apply", "-f", "mail.json"]).succeeded();
+    place.run(["servers", "apply", "-f", "mail.json", "--offline"]).succeeded();
     place.run(["agents", "apply", "-f", "planner.json"]).succeeded();
     let listed = place.run(connections).succeeded().stdout;
     assert!(listed.contains("The mail") && listed.contains("no"), "{listed}");

@@ -1,5 +1,7 @@
 //! Opens a run's configuration: the only place where values of secrets are filled in.
 
+mod sign_in;
+
 use std::{
     collections::BTreeMap,
     fmt,
@@ -449,6 +451,8 @@ impl Opener<'_> {
             authorization_server: auth.authorization_server.clone(),
             legacy: auth.legacy,
             keep_alive: auth.keep_alive,
+            // The caller knows the workspace.
+            grant: None,
         })
     }
 

@@ -5,8 +5,8 @@ mod cutting;
 mod import;
 
 use narthex_audit::{AuditEvent, kind};
-use narthex_catalog::document;
 use narthex_catalog::fields::{CatalogError, FieldWarning};
+use narthex_catalog::{ServerEntry, document};
 use narthex_model::{AgentName, CatalogKind, WorkspaceId};
 use narthex_store::CatalogRow;
 use serde_json::Value;
@@ -19,6 +19,7 @@ pub use self::import::{CatalogImport, CatalogImportChange, CatalogImported, Cata
 use super::{
     CatalogWritten,
     checks::{Definition, Stored},
+    connections::to_prepare,
     object, tag, unknown,
 };
 use crate::{By, Control, ControlError};
@@ -34,6 +35,8 @@ pub struct CatalogChange {
     pub precondition: Precondition,
     /// The actor.
     pub by: By,
+    /// True if the servers of changed entries are not asked for their authorization server.
+    pub is_offline: bool,
 }
 
 /// A condition on the stored object, without which it stays unchanged.
@@ -50,6 +53,7 @@ pub enum Precondition {
 }
 
 /// The new text of an object: whole or as a patch.
+#[derive(Clone)]
 enum Text {
     Whole(Vec<u8>),
     Patch(Vec<u8>),
@@ -133,7 +137,7 @@ impl Control {
     ) -> Result<(), ControlError> {
         let id = id.to_owned();
         let delete = async move |this: Self| {
-            let CatalogChange { workspace, kind, precondition, by } = change;
+            let CatalogChange { workspace, kind, precondition, by, is_offline: _ } = change;
             let _together = this.shared.cataloguing.take(&workspace).await;
             let stored = this.catalog_stored(&workspace).await?;
             let found = stored.find(kind, &id).cloned();
@@ -211,14 +215,37 @@ impl Control {
         text: Text,
     ) -> Result<CatalogWritten, ControlError> {
         let write = async move |this: Self| {
-            let _together = this.shared.cataloguing.take(&change.workspace).await;
-            let stored = this.catalog_stored(&change.workspace).await?;
-            let (kind, precondition) = (change.kind, change.precondition.clone());
-            let prepared =
-                this.catalog_work(move || prepare(&stored, kind, &precondition, id, text));
-            this.store_prepared(&change, prepared.await??, None).await
+            let workspace = &change.workspace;
+            let together = this.shared.cataloguing.take(workspace).await;
+            let first = this.prepared(&change, id.clone(), text.clone()).await?;
+            let Some(entry) = to_ask(&change, &first) else {
+                return this.store_prepared(&change, first, None).await;
+            };
+            // No other change waits for the authorization server.
+            drop(together);
+            this.prepare_sign_in(workspace, &entry, "").await?;
+            let _together = this.shared.cataloguing.take(workspace).await;
+            let again = this.prepared(&change, id, text).await?;
+            if again.checked.document != first.checked.document {
+                let (kind, id) = (change.kind, again.checked.id);
+                return Err(CatalogError::Changed { kind, id }.into());
+            }
+            this.store_prepared(&change, again, None).await
         };
         self.to_the_end(write).await
+    }
+
+    /// Reads the new text of an object, and checks it against all stored objects.
+    async fn prepared(
+        &self,
+        change: &CatalogChange,
+        id: Option<String>,
+        text: Text,
+    ) -> Result<Prepared, ControlError> {
+        let stored = self.catalog_stored(&change.workspace).await?;
+        let (kind, precondition) = (change.kind, change.precondition.clone());
+        let prepared = self.catalog_work(move || prepare(&stored, kind, &precondition, id, text));
+        Ok(prepared.await??)
     }
 
     /// Stores a checked object, and records the given `event`, or else a change of the object.
@@ -260,6 +287,14 @@ impl Control {
         let object = self.catalog_work(move || object(kind, &row)).await?;
         Ok(CatalogWritten { object, was_there, warnings })
     }
+}
+
+/// The server whose authorization server is asked before the change is stored (X-M13).
+fn to_ask(change: &CatalogChange, prepared: &Prepared) -> Option<ServerEntry> {
+    if change.kind != CatalogKind::Server || change.is_offline {
+        return None;
+    }
+    to_prepare(&prepared.checked.document, prepared.before.as_ref())
 }
 
 /// Reads the new text of an object, and checks it against all stored objects.

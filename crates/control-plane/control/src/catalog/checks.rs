@@ -308,6 +308,21 @@ impl Workspace {
         ids.into_iter().filter_map(|id| self.catalog.servers.get(id)).collect()
     }
 
+    /// The servers that a reader may see: all, or those that agents use.
+    pub(super) fn seen_servers(&self, sees_all: bool) -> Vec<&ServerEntry> {
+        if sees_all {
+            return self.catalog.servers.values().collect();
+        }
+        let used = self.agents.values().flat_map(|agent| self.servers_of(agent));
+        used.map(|entry| (&entry.id, entry)).collect::<BTreeMap<_, _>>().into_values().collect()
+    }
+
+    /// The servers among them to which humans sign in.
+    pub(super) fn per_user(&self, sees_all: bool) -> Vec<&ServerEntry> {
+        let seen = self.seen_servers(sees_all).into_iter();
+        seen.filter(|entry| entry.auth.is_per_user()).collect()
+    }
+
     /// The places that refer to an object.
     pub(super) fn users_named(&self, kind: CatalogKind, id: &str) -> Vec<FieldError> {
         let places = match kind {

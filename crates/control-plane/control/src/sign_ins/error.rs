@@ -1,5 +1,6 @@
 //! Reasons why a sign-in to a server fails.
 
+use narthex_catalog::OpenError;
 use narthex_model::{ErrorKind, command::narthex};
 use narthex_oauth::client::AuthorizationError;
 use narthex_oauth_client::SignInError;
@@ -23,6 +24,26 @@ pub enum ServerSignInError {
         /// The mode of its authentication.
         mode: &'static str,
     },
+    /// No human signs in to the server of the catalog.
+    #[error(
+        "`{name}` has no sign-in of humans: the mode of its `auth` is `{mode}`; runs need no \
+         connection to use it"
+    )]
+    NotPersonal {
+        /// The server.
+        name: String,
+        /// The mode of its authentication.
+        mode: &'static str,
+    },
+    /// The caller is no human, and connects no account.
+    #[error(
+        "only a human connects an account, and only their own: sign in to narthex in a browser, or \
+         use the admin token of this machine"
+    )]
+    NoHuman,
+    /// The address or a secret of the server is not known outside of runs.
+    #[error("the sign-in cannot begin outside of a run: {0}")]
+    Unopened(OpenError),
     /// The server is disabled.
     #[error(
         "`{0}` is disabled; enable it first with `{command}`",
@@ -39,7 +60,12 @@ impl ServerSignInError {
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::NoSignIns | Self::NoSignIn { .. } | Self::Disabled(_) => ErrorKind::Conflict,
+            Self::NoSignIns
+            | Self::NoSignIn { .. }
+            | Self::NotPersonal { .. }
+            | Self::Unopened(_)
+            | Self::Disabled(_) => ErrorKind::Conflict,
+            Self::NoHuman => ErrorKind::Denied,
             Self::Failed(error) => match error.kind() {
                 // The caller is known here: another server does not know the human.
                 ErrorKind::Unauthenticated => ErrorKind::Conflict,
@@ -56,7 +82,13 @@ impl ServerSignInError {
             Self::Failed(SignInError::Authorization(error)) => {
                 matches!(**error, AuthorizationError::Foreign)
             }
-            Self::NoSignIns | Self::NoSignIn { .. } | Self::Disabled(_) | Self::Failed(_) => false,
+            Self::NoSignIns
+            | Self::NoSignIn { .. }
+            | Self::NotPersonal { .. }
+            | Self::NoHuman
+            | Self::Unopened(_)
+            | Self::Disabled(_)
+            | Self::Failed(_) => false,
         }
     }
 
@@ -65,7 +97,12 @@ impl ServerSignInError {
     pub fn goes_on_at(&self) -> Option<&Url> {
         match self {
             Self::Failed(error) => error.goes_on_at(),
-            Self::NoSignIns | Self::NoSignIn { .. } | Self::Disabled(_) => None,
+            Self::NoSignIns
+            | Self::NoSignIn { .. }
+            | Self::NotPersonal { .. }
+            | Self::NoHuman
+            | Self::Unopened(_)
+            | Self::Disabled(_) => None,
         }
     }
 }

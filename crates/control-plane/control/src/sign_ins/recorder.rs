@@ -9,11 +9,15 @@ use std::{
 };
 
 use narthex_audit::{Actor, Audit, AuditEvent, kind};
-use narthex_model::WorkspaceId;
+use narthex_login::PublicOrigin;
+use narthex_model::{SharedGrant, WorkspaceId};
 use narthex_oauth_client::{
     SignInHooks, SignIns,
     store::{GrantFacts, GrantKey},
 };
+use url::Url;
+
+use crate::connection_path;
 
 /// The sign-ins of a process, and the counts of their requests.
 #[derive(Debug, Clone)]
@@ -29,9 +33,17 @@ pub struct ServerSignIns {
 pub struct SignInCounts {
     succeeded: AtomicU64,
     failed: AtomicU64,
+    /// The origin at which humans sign in to narthex.
+    origin: Option<PublicOrigin>,
 }
 
 impl SignInCounts {
+    /// Counts without requests yet. Humans connect their accounts at pages of `origin`.
+    #[must_use]
+    pub fn at(origin: Option<PublicOrigin>) -> Self {
+        Self { origin, ..Self::default() }
+    }
+
     /// The numbers, each with the name of its result.
     #[must_use]
     pub fn by_result(&self) -> [(&'static str, u64); 2] {
@@ -46,6 +58,12 @@ impl SignInHooks for SignInCounts {
         if facts.is_some() {
             self.succeeded.fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    fn page_of(&self, key: &GrantKey) -> Option<Url> {
+        let (origin, id) = (self.origin.as_ref()?, SharedGrant::catalog_id(&key.server)?);
+        let workspace = WorkspaceId::new(&key.workspace).ok()?;
+        Url::parse(&origin.at(&connection_path(&workspace, id))).ok()
     }
 }
 
@@ -80,7 +98,8 @@ impl Failures {
         if let Ok(workspace) = WorkspaceId::new(&key.workspace) {
             event = event.in_workspace(&workspace);
         }
-        let event = event.on("server", key.server.clone()).with("reason", failure.clone());
+        let server = SharedGrant::catalog_id(&key.server).unwrap_or(&key.server).to_owned();
+        let event = event.on("server", server).with("reason", failure.clone());
         let event = event.with("issuer", facts.issuer.clone());
         if let Err(full) = audit.note(event) {
             tracing::warn!("a failed renewal could not be recorded in the audit: {full}");

@@ -9,6 +9,7 @@
 mod attacks;
 mod devices;
 mod flow;
+mod humans;
 mod leaks;
 mod machines;
 mod processes;

@@ -10,11 +10,11 @@ use narthex_audit::ActorKind;
 use narthex_catalog::{Agent, EnvValue, Plan, RunKind, Surroundings};
 use narthex_control::{CatalogError, Control, ControlError};
 use narthex_model::{
-    AgentEnv, AgentName, CatalogKind, EnvName, SecretName, SessionId, WorkspaceId,
+    AgentEnv, AgentName, CatalogKind, EnvName, PrincipalId, SecretName, SessionId, WorkspaceId,
     command::narthex, did_you_mean,
 };
 use narthex_policy::RunPolicy;
-use narthex_registry::{MountError, MountOptions, MountSet, Mountable};
+use narthex_registry::{Holder, MountError, MountOptions, MountSet, Mountable};
 use narthex_traffic::RunMeters;
 
 use crate::{
@@ -51,6 +51,13 @@ pub(crate) struct Started {
     pub(crate) agent_env: AgentEnv,
 }
 
+/// The human as whom a run acts at servers to which humans sign in (X-M14). It stays the same for
+/// the run's whole life, whoever speaks to the session. `None` if no human drives the run.
+pub(crate) fn holder(workspace: &WorkspaceId, driver: Option<&PrincipalId>) -> Option<Holder> {
+    let user = driver?.as_str().to_owned();
+    Some(Holder { workspace: workspace.as_str().to_owned(), user })
+}
+
 impl Runs {
     /// Prepares all parts of the run, with its servers mounted.
     pub(crate) async fn resolve_and_start(
@@ -60,9 +67,9 @@ impl Runs {
         let Resolved { mut resolved, meters, source, agent_env } = self.resolve(requested).await?;
         // A resumed session begins without servers that do not start (R-D5).
         let is_strict = !requested.is_tolerant();
-        let set = self
-            .start_servers(&requested.workspace, take(&mut resolved.servers), is_strict)
-            .await?;
+        let servers = take(&mut resolved.servers);
+        let holder = holder(&requested.workspace, requested.driver.as_ref());
+        let set = self.start_servers(&requested.workspace, servers, is_strict, holder).await?;
         Ok(Started { set, resolved, meters, source, agent_env })
     }
 
@@ -96,15 +103,17 @@ impl Runs {
         self.shared.failed_starts.lines(workspace, alias)
     }
 
-    /// Starts the servers of a run of a workspace.
+    /// Starts the servers of a run of a workspace. At servers to which humans sign in, the run is
+    /// the `holder`.
     pub(crate) async fn start_servers(
         &self,
         workspace: &WorkspaceId,
         servers: Vec<Mountable>,
         is_strict: bool,
+        holder: Option<Holder>,
     ) -> Result<MountSet, RunError> {
         let timeout = self.shared.options.start_timeout;
-        let options = MountOptions { timeout, is_strict, holder: None };
+        let options = MountOptions { timeout, is_strict, holder };
         let mounted = self.shared.gateway.registry().mount(servers, &options).await;
         let failed_starts = &self.shared.failed_starts;
         match mounted {

@@ -12,9 +12,9 @@ use narthex_catalog::{
 };
 use narthex_control::{AgentParts, secret_key, server_key};
 use narthex_model::{
-    AgentEnv, Alias, CallErrorKind, EnvName, OAuth, PrincipalId, RunId, RunScope, Secret,
-    SecretName, SecretReference, SecretVersion, ServerAuth, ServerDefinition, ServerFailure,
-    ServerId, SessionId, SharedGrant, Target, WorkspaceId,
+    AgentEnv, Alias, CallErrorKind, EnvName, PrincipalId, RunId, RunScope, Secret, SecretName,
+    SecretReference, SecretVersion, ServerDefinition, ServerFailure, ServerId, SessionId,
+    SharedGrant, Target, WorkspaceId,
 };
 use narthex_policy::RunPolicy;
 use narthex_registry::{MountFault, MountIdentity, Mountable, PinnedServer, Sharing, Snapshot};
@@ -366,14 +366,11 @@ fn add(
     Ok(())
 }
 
-/// Lets all runs of the workspace share the tokens of a client: they belong to the server of the
-/// catalog, whatever its alias in the run is.
+/// Lets all runs of the workspace share the tokens of a client, and all runs of one human that
+/// human's tokens: they belong to the server of the catalog, whatever its alias in the run is.
 fn share_grant(definition: &mut ServerDefinition, workspace: &WorkspaceId, id: &ServerId) {
-    if let Target::Http(target) = &mut definition.target
-        && let ServerAuth::OAuth(oauth) = &mut target.auth
-        && let OAuth::ClientCredentials(auth) = &mut **oauth
-    {
-        auth.grant = Some(SharedGrant::of_catalog(workspace, id));
+    if let Target::Http(target) = &mut definition.target {
+        target.auth.set_grant(SharedGrant::of_catalog(workspace, id));
     }
 }
 
@@ -396,7 +393,9 @@ pub(crate) fn missing(policy: &RunPolicy, snapshot: &Snapshot) -> Vec<Alias> {
 
 #[cfg(test)]
 mod tests {
-    use narthex_model::{ClientCredentialsAuth, ClientProof, HttpTarget};
+    use narthex_model::{
+        AuthorizationCodeAuth, ClientCredentialsAuth, ClientProof, HttpTarget, OAuth, ServerAuth,
+    };
 
     use super::*;
 
@@ -408,11 +407,7 @@ mod tests {
         let id = ServerId::new("orders").unwrap();
         share_grant(&mut definition, &WorkspaceId::new("team").unwrap(), &id);
         let Target::Http(target) = definition.target else { panic!("{definition:?}") };
-        let ServerAuth::OAuth(oauth) = target.auth else { return None };
-        match *oauth {
-            OAuth::ClientCredentials(auth) => auth.grant,
-            OAuth::AuthorizationCode(auth) => panic!("{auth:?}"),
-        }
+        target.auth.grant().cloned()
     }
 
     /// O92: runs share the tokens of a client by workspace and catalog id; aliases do not count.
@@ -431,5 +426,7 @@ mod tests {
         let grant = grant_of(ServerAuth::OAuth(Box::new(OAuth::ClientCredentials(auth)))).unwrap();
         assert_eq!((grant.workspace.as_str(), grant.server.as_str()), ("team", "catalog/orders"));
         assert_eq!(grant_of(ServerAuth::None), None);
+        let person = OAuth::AuthorizationCode(AuthorizationCodeAuth::default());
+        assert_eq!(grant_of(ServerAuth::OAuth(Box::new(person))), Some(grant));
     }
 }

@@ -21,7 +21,9 @@ use crate::{
     ATTEMPTS, RunError, Runs, Shared,
     create::{
         driver::Place,
-        own_servers, servers,
+        own_servers,
+        resolve::holder,
+        servers,
         servers::{OpenedSecrets, RunServers, ServerInputs, UnopenedServer},
     },
     frozen::{Frozen, FrozenAgent, ServerSource, run_place},
@@ -234,8 +236,9 @@ impl Runs {
             for fault in &resolved.skipped {
                 tracing::warn!(run.id = %row.id, "{}: {}", fault.server, fault.message);
             }
-            let set =
-                self.start_servers(&row.workspace, take(&mut resolved.servers), false).await?;
+            let servers = take(&mut resolved.servers);
+            let holder = holder(&row.workspace, row.driver.as_ref());
+            let set = self.start_servers(&row.workspace, servers, false, holder).await?;
             // A cut before the mount of a server here has not reached that server.
             if self.control().cuts() == cuts {
                 let failed =

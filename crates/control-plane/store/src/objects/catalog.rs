@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use narthex_model::{CatalogKind, WorkspaceId};
+use narthex_model::{CatalogKind, SharedGrant, WorkspaceId};
 
 use super::{cuts, grants, now_ms, oauth_grants, time};
 use crate::{
@@ -301,9 +301,12 @@ impl<'a> CatalogRows<'a> {
     ) -> Result<bool, StatementError> {
         let mut steps = vec![Step::must_change(self.statements.delete, known(workspace, read))];
         let (here, id) = (Value::Text(workspace.as_str()), Value::Text(&read.id));
+        let grants_of = SharedGrant::name_of(&read.id);
         match self.kind {
             CatalogKind::Agent => steps.extend(grants::end_of_agent(here, id)),
-            CatalogKind::Server => steps.extend(oauth_grants::drop_server(here, id)),
+            CatalogKind::Server => {
+                steps.extend(oauth_grants::drop_server(here, Value::Text(&grants_of)));
+            }
             CatalogKind::Capability => {}
         }
         self.database.write_steps(&steps).await

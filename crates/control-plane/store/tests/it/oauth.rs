@@ -223,8 +223,8 @@ async fn c29_grants_go_with_their_human_server_and_workspace() {
         let all = [
             docs(),
             key("default", "docs", Some(ADA)),
-            key("team", "docs", Some(ADA)),
-            key("team", "docs", Some("prn_b")),
+            key("team", "catalog/docs", Some(ADA)),
+            key("team", "catalog/docs", Some("prn_b")),
             key("team", "wiki", Some("prn_b")),
         ];
         let client = OAuthClientKey {

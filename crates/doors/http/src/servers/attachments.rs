@@ -57,10 +57,12 @@ impl Asked<'_> {
         }
     }
 
-    /// Lists the servers to which a human must sign in, and whether a human has done so (X-E27).
+    /// Lists the servers to which a human must sign in, and whether the caller has done so (X-E27).
     pub(super) async fn connections(&self) -> Answered {
         let control = self.control()?;
-        let all = control.attachment_connections(&self.workspace()?, &self.agent()).await?;
+        let user = self.principal.human();
+        let (workspace, agent) = (self.workspace()?, self.agent());
+        let all = control.attachment_connections(&workspace, &agent, user.as_ref()).await?;
         self.page(all, |one| one.server.as_str(), connection)
     }
 

@@ -27,8 +27,7 @@ impl Asked<'_> {
     pub(super) async fn objects(&self, kind: CatalogKind, body: RequestBody) -> Answered {
         let (workspace, control) = (self.workspace()?, self.control()?);
         if self.parts.method == Method::POST {
-            self.query(&[])?;
-            let change = self.change(kind)?;
+            let change = self.change_or_offline(kind)?;
             let text = self.entry(body, &[]).await?;
             let written = control.catalog_create(change, text.into_bytes()).await?;
             return self.written(kind, &written).await;
@@ -53,15 +52,13 @@ impl Asked<'_> {
         let id = percent_decode_str(self.segments[1]).decode_utf8_lossy();
         match self.parts.method {
             Method::PUT => {
-                self.query(&[])?;
-                let change = self.change(kind)?;
+                let change = self.change_or_offline(kind)?;
                 let text = self.entry(body, &[]).await?;
                 let written = control.catalog_put(change, &id, text.into_bytes()).await?;
                 self.written(kind, &written).await
             }
             Method::PATCH => {
-                self.query(&[])?;
-                let change = self.change(kind)?;
+                let change = self.change_or_offline(kind)?;
                 let patch = self.entry(body, &["application/merge-patch+json"]).await?;
                 let written = control.catalog_merge(change, &id, patch.into_bytes()).await?;
                 self.written(kind, &written).await
@@ -144,10 +141,29 @@ impl Asked<'_> {
         Query::of(&self.parts.uri, known)
     }
 
+    /// A change whose request may set `offline`: then a saved server is not asked for its
+    /// authorization server.
+    fn change_or_offline(&self, kind: CatalogKind) -> Result<CatalogChange, Problem> {
+        let is_offline = match kind {
+            CatalogKind::Server => self.query(&["offline"])?.flag("offline")?,
+            CatalogKind::Capability | CatalogKind::Agent => {
+                self.query(&[])?;
+                false
+            }
+        };
+        Ok(CatalogChange { is_offline, ..self.change(kind)? })
+    }
+
     pub(super) fn change(&self, kind: CatalogKind) -> Result<CatalogChange, Problem> {
         let precondition = self.precondition()?;
         let by = self.by();
-        Ok(CatalogChange { workspace: self.workspace()?, kind, precondition, by })
+        Ok(CatalogChange {
+            workspace: self.workspace()?,
+            kind,
+            precondition,
+            by,
+            is_offline: false,
+        })
     }
 
     /// Reads the condition of `If-Match` and `If-None-Match` (RFC 9110, 13.1).

@@ -78,7 +78,7 @@ impl Asked<'_> {
     }
 }
 
-fn at_page(begun: &SignInBegun) -> ServerSignInBegun {
+pub(super) fn at_page(begun: &SignInBegun) -> ServerSignInBegun {
     ServerSignInBegun {
         url: begun.url.to_string(),
         expires_at: at(begun.expires_at).into(),

@@ -26,7 +26,8 @@ impl Asked<'_> {
     }
 
     pub(super) async fn import(&self, body: RequestBody) -> Answered {
-        let query = self.query(&["dry_run", "prune"])?;
+        let query = self.query(&["dry_run", "prune", "offline"])?;
+        let is_offline = query.flag("offline")?;
         let (is_dry, is_pruned) = (query.flag("dry_run")?, query.flag("prune")?);
         let (workspace, by) = (self.workspace()?, self.by());
         let may_write_servers = self.principal.has_any(&workspace, &[Role::Admin]);
@@ -40,7 +41,14 @@ impl Asked<'_> {
         // once.
         let is_check = is_dry || apart.has_faults();
         let (of, deleter) = (workspace.clone(), by.clone());
-        let import = CatalogImport { workspace, by, may_write_servers, is_dry: is_check, inside };
+        let import = CatalogImport {
+            workspace,
+            by,
+            may_write_servers,
+            is_dry: is_check,
+            inside,
+            is_offline,
+        };
         let control = self.control()?;
         let imported = apart.told(control.catalog_import(import, text).await)?;
         let CatalogImported { changes, mut warnings, left } = imported;
@@ -54,8 +62,9 @@ impl Asked<'_> {
                     let precondition = Precondition::Tags(vec![left.tag.clone()]);
                     let (workspace, by) = (of.clone(), deleter.clone());
                     let kind = CatalogKind::Server;
-                    pruned(control, CatalogChange { workspace, kind, precondition, by }, &left)
-                        .await
+                    let is_offline = true;
+                    let change = CatalogChange { workspace, kind, precondition, by, is_offline };
+                    pruned(control, change, &left).await
                 }
                 false => stays(&left, is_pruned).map(Err),
             };

@@ -2,15 +2,18 @@
 //! API, and admits only humans whom the API admits.
 
 use http::StatusCode;
-use narthex_control::{ConsentError, GrantRequestRow, GrantRequestStatus, decision_path};
+use narthex_control::{
+    ConsentError, GrantRequestRow, GrantRequestStatus, connection_path, decision_path,
+};
 use narthex_model::{
-    ErrorKind, GrantDuration, GrantRequestId, PrincipalId, Timestamp, WorkspaceId,
+    ErrorKind, GrantDuration, GrantRequestId, PrincipalId, ServerId, Timestamp, WorkspaceId,
 };
 use serde_json::{Value, json};
 
 use super::{
     Answered, Kept, Visitor,
     authorize::onward_to_consent,
+    connection,
     cookie::ONWARD,
     nothing,
     page::{escaped, html, put, safe},
@@ -130,10 +133,12 @@ impl Visitor<'_> {
         }
         let place = kept.and_then(|kept| {
             let (workspace, id) = kept.split_once('/')?;
-            Some(decision_path(
-                &WorkspaceId::new(workspace).ok()?,
-                &GrantRequestId::parse(id)?.to_text(),
-            ))
+            let workspace = WorkspaceId::new(workspace).ok()?;
+            if let Some(server) = id.strip_prefix(connection::KEPT) {
+                let server = ServerId::new(server).ok()?;
+                return Some(connection_path(&workspace, server.as_str()));
+            }
+            Some(decision_path(&workspace, &GrantRequestId::parse(id)?.to_text()))
         });
         place.unwrap_or_else(|| "/signin".to_owned())
     }

@@ -14,7 +14,7 @@ const SCREENS: [&str; 2] = ["WAYLAND_DISPLAY", "DISPLAY"];
 
 /// Opens a page; false if this machine shows none. Only addresses of the web are opened: another
 /// server has made this one (S1).
-pub(super) fn open(url: &Url) -> bool {
+pub(crate) fn open(url: &Url) -> bool {
     if !matches!(url.scheme(), "http" | "https") || !has_screen() {
         return false;
     }

@@ -1,7 +1,7 @@
 //! Servers that a person has to sign in to, in runs in which no person has (D17).
 
 use hyper::StatusCode;
-use narthex_testkit::fixture::{Options, Running};
+use narthex_testkit::authorization::{AuthorizationFixture, Endpoint, Settings};
 use serde_json::{Value, json};
 
 use super::{HOME, noting_server, request};
@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// Puts the reader, whose server is a program, and a server with OAuth into the catalog.
-async fn has_both(operator: &Operator<'_>, linear: &Running) -> Value {
+async fn has_both(operator: &Operator<'_>, linear: &AuthorizationFixture) -> Value {
     operator.put("secrets/LIBRARY_TOKEN", &json!({ "value": "s" })).await;
     operator.put("mcp-servers/notes", &noting_server(operator.0)).await;
     operator.put("mcp-servers/linear", &entry(linear)).await;
@@ -21,12 +21,18 @@ async fn has_both(operator: &Operator<'_>, linear: &Running) -> Value {
     reader
 }
 
-fn entry(linear: &Running) -> Value {
+fn entry(linear: &AuthorizationFixture) -> Value {
     json!({ "id": "linear", "kind": "remote_oauth", "url": linear.url })
 }
 
-async fn fixture() -> Running {
-    Running::http(Options::default()).await.unwrap()
+fn fixture() -> AuthorizationFixture {
+    AuthorizationFixture::start(Settings::default())
+}
+
+/// No call has reached the server, and nothing has a token for it.
+fn has_no_tokens(linear: &AuthorizationFixture) {
+    assert_eq!(linear.counts().codes, 0);
+    assert!(linear.asked_of(Endpoint::Mcp).iter().all(|asked| asked.bearer().is_none()));
 }
 
 async fn calls(world: &World, token: &str, path: &str, name: &str) -> Reply {
@@ -35,7 +41,7 @@ async fn calls(world: &World, token: &str, path: &str, name: &str) -> Reply {
 }
 
 /// The answer to a run whose server waits: everywhere the same, and nothing reaches the server.
-async fn waits(world: &World, linear: &Running, token: &str) {
+async fn waits(world: &World, linear: &AuthorizationFixture, token: &str) {
     for (path, name) in [("/mcp/linear", "echo"), ("/mcp", "mcp__linear__echo")] {
         let reply = calls(world, token, path, name).await;
         assert_eq!(reply.kind(), "auth_unavailable", "{reply:?}");
@@ -60,8 +66,7 @@ async fn waits(world: &World, linear: &Running, token: &str) {
     assert_eq!(client.post(&[], asked.to_string()).await.kind(), "auth_unavailable");
     let works = calls(world, token, "/mcp", "mcp__library__echo").await;
     assert_eq!(works.json()["result"]["content"][0]["text"], "x", "{works:?}");
-    let asked = linear.fixture.counts();
-    assert_eq!(asked.initializes + asked.discovers, 0);
+    has_no_tokens(linear);
 }
 
 fn linear_of(run: &Value) -> &Value {
@@ -74,7 +79,7 @@ fn linear_of(run: &Value) -> &Value {
 /// the server off ends its use at once.
 #[tokio::test(flavor = "multi_thread")]
 async fn d17_a_missing_consent_does_not_abort_a_run() {
-    let (world, linear) = (World::operated(&json!({})).await, fixture().await);
+    let (world, linear) = (World::operated(&json!({})).await, fixture());
     let operator = Operator(&world);
     has_both(&operator, &linear).await;
     let begun = operator.begin(&request()).await;
@@ -113,7 +118,7 @@ async fn d17_a_missing_consent_does_not_abort_a_run() {
 /// sign-in, as it does for workers; with `off`, no run is created.
 #[tokio::test(flavor = "multi_thread")]
 async fn x_e122_without_a_person_permission_is_required() {
-    let (world, linear) = (World::operated(&json!({})).await, fixture().await);
+    let (world, linear) = (World::operated(&json!({})).await, fixture());
     let operator = Operator(&world);
     let mut lead = has_both(&operator, &linear).await;
     allows(&operator, "on_attended").await;
@@ -150,7 +155,7 @@ async fn allows(operator: &Operator<'_>, when: &str) {
     assert_eq!(reply.json()["oauth_on_orchestrators"], when, "{reply:?}");
 }
 
-async fn is_refused(world: &World, linear: &Running, token: &str) {
+async fn is_refused(world: &World, linear: &AuthorizationFixture, token: &str) {
     for (path, name) in [("/mcp/linear", "echo"), ("/mcp", "mcp__linear__echo")] {
         let reply = calls(world, token, path, name).await;
         assert_eq!(reply.kind(), REQUIRED, "{reply:?}");
@@ -164,6 +169,5 @@ async fn is_refused(world: &World, linear: &Running, token: &str) {
     assert!(text.contains("# linear\n\nIts tools are not available"), "{text}");
     let works = calls(world, token, "/mcp", "mcp__library__echo").await;
     assert_eq!(works.json()["result"]["content"][0]["text"], "x", "{works:?}");
-    let asked = linear.fixture.counts();
-    assert_eq!(asked.initializes + asked.discovers, 0);
+    has_no_tokens(linear);
 }

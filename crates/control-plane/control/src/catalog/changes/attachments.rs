@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use narthex_audit::{AuditEvent, kind};
 use narthex_catalog::fields::{CatalogError, FieldError, FieldWarning};
 use narthex_catalog::{Agent, AttachRequest, Attachment, Fault, FaultCode, Parsed};
-use narthex_model::{Alias, CatalogKind, ServerId, json::shortened};
+use narthex_model::{Alias, CatalogKind, PrincipalId, ServerId, json::shortened};
 use narthex_store::CatalogRow;
 use serde_json::{Map, Value, json};
 
@@ -171,7 +171,7 @@ impl Control {
     }
 
     /// The servers of the agent's runs to which a human signs in (X-E27), also those of its
-    /// capabilities. Each server comes once, in the order of ids.
+    /// capabilities. Each server comes once, in the order of ids, with the state of `user`.
     ///
     /// # Errors
     /// When the agent does not exist or cannot be read, there is no store or no such workspace, or
@@ -180,8 +180,13 @@ impl Control {
         &self,
         workspace: &narthex_model::WorkspaceId,
         agent: &str,
+        user: Option<&PrincipalId>,
     ) -> Result<Vec<CatalogConnection>, ControlError> {
         let stored = self.catalog_stored(workspace).await?;
+        let connected = match user {
+            Some(user) => self.connected_servers(workspace, user).await?,
+            None => BTreeSet::new(),
+        };
         let agent = agent.to_owned();
         let connections = self.catalog_work(move || {
             let agent = read_agent(found(&stored, &agent)?)?;
@@ -189,10 +194,9 @@ impl Control {
             let used = workspace.servers_of(&agent).into_iter();
             let signed_in = used.filter(|entry| entry.auth.is_per_user());
             let connection = |entry: &narthex_catalog::ServerEntry| CatalogConnection {
+                is_connected: connected.contains(entry.id.as_str()),
                 server: entry.id.clone(),
                 name: entry.name.clone(),
-                // Sign-in to servers does not exist yet.
-                is_connected: false,
             };
             Ok::<_, CatalogError>(signed_in.map(connection).collect())
         });

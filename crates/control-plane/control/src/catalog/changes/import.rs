@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use narthex_audit::Noted;
-use narthex_catalog::document;
 use narthex_catalog::fields::{CatalogError, FieldCode, FieldError, FieldWarning};
+use narthex_catalog::{ServerEntry, document};
 use narthex_model::{CatalogKind, SecretName, WorkspaceId, command::narthex, written::inside};
 use narthex_store::{CatalogRow, CatalogStep};
 use serde_json::{Value, json};
@@ -15,6 +15,7 @@ use crate::{
     By, Control, ControlError,
     catalog::{
         checks::{Definition, Stored, Workspace},
+        connections::to_prepare,
         export,
     },
 };
@@ -33,6 +34,8 @@ pub struct CatalogImport {
     /// The servers that were written inside an agent, each with the agent's name. They replace only
     /// servers that a manifest of the agent has made.
     pub inside: BTreeMap<String, String>,
+    /// True if the imported servers are not asked for their authorization servers.
+    pub is_offline: bool,
 }
 
 /// The result of an import, or of its check.
@@ -130,15 +133,25 @@ impl Control {
         text: Vec<u8>,
     ) -> Result<CatalogImported, ControlError> {
         let work = async move |this: Self| {
-            let CatalogImport { workspace, by, may_write_servers, is_dry, inside } = import;
-            let _together = this.shared.cataloguing.take(&workspace).await;
-            let stored = this.catalog_stored(&workspace).await?;
+            let CatalogImport { workspace, by, may_write_servers, is_dry, inside, is_offline } =
+                import;
             let asked = (may_write_servers, inside);
-            let prepared = this.catalog_work(move || prepare(&stored, &text, asked));
-            let (ready, imported) = prepared.await??;
+            let together = this.shared.cataloguing.take(&workspace).await;
+            let (mut ready, mut imported) =
+                this.import_prepared(&workspace, text.clone(), asked.clone()).await?;
             if is_dry {
                 return Ok(imported);
             }
+            let mut together = Some(together);
+            let to_ask = if is_offline { Vec::new() } else { to_ask(&ready, &imported.changes) };
+            if !to_ask.is_empty() {
+                // No other change waits for the authorization servers.
+                drop(together.take());
+                this.ask_all(&workspace, &to_ask).await?;
+                together = Some(this.shared.cataloguing.take(&workspace).await);
+                (ready, imported) = this.import_prepared(&workspace, text, asked).await?;
+            }
+            let _together = together;
             let store = this.catalog_store(&workspace).await?;
             let steps: Vec<_> = ready
                 .iter()
@@ -154,7 +167,8 @@ impl Control {
             let event = |step: &CatalogStep<'_>| {
                 let (workspace, by) = (workspace.clone(), by.clone());
                 let precondition = Precondition::None;
-                let change = CatalogChange { workspace, kind: step.kind, precondition, by };
+                let (kind, is_offline) = (step.kind, true);
+                let change = CatalogChange { workspace, kind, precondition, by, is_offline };
                 changed(&change, step.before, step.id, step.document)
             };
             let noted = this.note_all(steps.iter().map(event).collect()).await?;
@@ -170,6 +184,53 @@ impl Control {
         };
         self.to_the_end(work).await
     }
+}
+
+impl Control {
+    async fn import_prepared(
+        &self,
+        workspace: &WorkspaceId,
+        text: Vec<u8>,
+        asked: (bool, BTreeMap<String, String>),
+    ) -> Result<(Vec<Ready>, CatalogImported), ControlError> {
+        let stored = self.catalog_stored(workspace).await?;
+        Ok(self.catalog_work(move || prepare(&stored, &text, asked)).await??)
+    }
+
+    /// Prepares the sign-ins to servers, and reports the faults of all of them at once (X-M13).
+    async fn ask_all(
+        &self,
+        workspace: &WorkspaceId,
+        servers: &[Placed],
+    ) -> Result<(), ControlError> {
+        let mut faults = Vec::new();
+        for Placed { entry, place } in servers {
+            match self.prepare_sign_in(workspace, entry, place).await {
+                Ok(()) => {}
+                Err(ControlError::Catalog(CatalogError::Refused(more))) => faults.extend(more),
+                Err(error) => return Err(error),
+            }
+        }
+        if faults.is_empty() { Ok(()) } else { Err(CatalogError::Refused(faults).into()) }
+    }
+}
+
+/// A server of the document, with its place there.
+struct Placed {
+    entry: ServerEntry,
+    place: String,
+}
+
+/// The servers whose authorization servers are asked before the import.
+fn to_ask(ready: &[Ready], changes: &[CatalogImportChange]) -> Vec<Placed> {
+    let servers = ready.iter().filter(|one| one.kind == CatalogKind::Server);
+    let placed = servers.filter_map(|one| {
+        let entry = to_prepare(&one.document, one.before.as_ref())?;
+        let is_it = |change: &&CatalogImportChange| change.kind == one.kind && change.id == one.id;
+        let place = changes.iter().find(is_it).map(|change| change.place.clone());
+        Some(Placed { entry, place: place.unwrap_or_default() })
+    });
+    placed.collect()
 }
 
 /// Reads a document, and checks all of it against all stored objects.

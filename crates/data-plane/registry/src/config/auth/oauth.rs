@@ -166,6 +166,7 @@ pub(super) fn authorization_code(reader: &mut Reader<'_>, auth: &Fields, at: &Pl
         authorization_server: reader.credential_url(auth, at, "authorizationServer"),
         legacy: reader.flag(auth, at, "legacy").unwrap_or_default(),
         keep_alive: reader.flag(auth, at, "keepAlive").unwrap_or_default(),
+        grant: None,
     };
     ServerAuth::OAuth(Box::new(OAuth::AuthorizationCode(settings)))
 }

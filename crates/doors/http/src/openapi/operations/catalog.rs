@@ -5,6 +5,7 @@ use crate::shapes::{self, Shape};
 
 const PAGES: &[&str] = &["after", "limit"];
 const CONDITION: &[&str] = &["IfMatch", "IfNoneMatch"];
+const SAVED: &[&str] = &["offline", "IfMatch", "IfNoneMatch"];
 const FORCED: &[&str] = &["force", "IfMatch", "IfNoneMatch"];
 const TAG: &[&str] = &["ETag"];
 const MADE: &[&str] = &["ETag", "Location"];
@@ -54,6 +55,12 @@ const ATTACHMENTS: &str = "/api/workspaces/{workspace}/agents/{id}/mcp-attachmen
 const ATTACHMENT: &str = "/api/workspaces/{workspace}/agents/{id}/mcp-attachments/{alias}";
 const CONNECTIONS: &str =
     "/api/workspaces/{workspace}/agents/{id}/mcp-attachments/connection-status";
+const MY_TOKENS: &str = "/api/users/me/mcp-tokens";
+const TOKENS: &str = "/api/workspaces/{workspace}/users/{user}/mcp-tokens";
+const TOKEN: &str = "/api/workspaces/{workspace}/users/{user}/mcp-tokens/{server}";
+const CONNECT: &str = "/api/workspaces/{workspace}/users/{user}/mcp-tokens/{server}/connect";
+/// Another server may refuse, or not answer.
+const SIGN_IN: &[u16] = &[400, 409, 429, 504];
 
 const DEFINITIONS: &str = "/api/workspaces/{workspace}/mcp-servers/{id}/definitions";
 const ACCEPT: &str = "/api/workspaces/{workspace}/mcp-servers/{id}/definitions/accept";
@@ -78,7 +85,8 @@ pub(super) const OPERATIONS: &[Operation] = &[
         post(SERVERS, "mcp_server_create", "Stores a new server")
             .takes(of::<shapes::CatalogServerNew>()),
         of::<shapes::ServerWritten>(),
-    ),
+    )
+    .asks(SAVED),
     get(SERVER, "mcp_server_show", "Shows one server; authors see a part of it").answers(
         200,
         Content::Json(of::<shapes::ServerObject>()),
@@ -87,8 +95,10 @@ pub(super) const OPERATIONS: &[Operation] = &[
     stored(
         put(SERVER, "mcp_server_put", "Stores a server").takes(of::<shapes::CatalogServerNew>()),
         of::<shapes::ServerWritten>(),
-    ),
-    changed(patch(SERVER, "mcp_server_change", "Changes a server"), of::<shapes::ServerWritten>()),
+    )
+    .asks(SAVED),
+    changed(patch(SERVER, "mcp_server_change", "Changes a server"), of::<shapes::ServerWritten>())
+        .asks(SAVED),
     removed(delete(SERVER, "mcp_server_delete", "Removes a server")),
     get(CAPABILITIES, "capability_list", "Lists the capabilities")
         .asks(PAGES)
@@ -140,6 +150,16 @@ pub(super) const OPERATIONS: &[Operation] = &[
     get(CONNECTIONS, "connection_list", "Lists the servers that a human must sign in to")
         .asks(PAGES)
         .gives(of::<shapes::Page<shapes::Connection>>()),
+    get(MY_TOKENS, "mcp_token_mine", "Lists the caller's connections in all workspaces")
+        .asks(PAGES)
+        .gives(of::<shapes::Page<shapes::McpToken>>()),
+    get(TOKENS, "mcp_token_list", "Lists a human's connections in a workspace")
+        .asks(PAGES)
+        .gives(of::<shapes::Page<shapes::McpToken>>()),
+    post(CONNECT, "mcp_token_connect", "Starts a connection of the caller")
+        .gives(of::<shapes::ServerSignInBegun>())
+        .refuses(SIGN_IN),
+    delete(TOKEN, "mcp_token_delete", "Ends a human's connection").ends().refuses(SIGN_IN),
     get(ATTACHMENT, "attachment_show", "Shows one attachment").answers(
         200,
         Content::Json(of::<shapes::Attachment>()),
@@ -153,7 +173,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
     get("/api/workspaces/{workspace}/export", "workspace_export", "Exports the catalog")
         .gives(of::<shapes::Export>()),
     post("/api/workspaces/{workspace}/import", "workspace_import", "Imports a catalog")
-        .asks(&["dry_run", "prune"])
+        .asks(&["dry_run", "prune", "offline"])
         .takes(of::<shapes::ImportDocument>())
         .refuses(&[429])
         .gives(of::<shapes::Imported>()),

@@ -101,6 +101,23 @@ pub(super) const OPERATIONS: &[Operation] = &[
     .takes_as(of::<shapes::DecisionForm>(), FORM)
     .answers(303, Content::None, ELSEWHERE)
     .refuses(DECIDED),
+    get(
+        "/workspaces/{workspace}/connections/{server}",
+        "connection_page",
+        "Shows the connection of the signed-in human, or the sign-in page",
+    )
+    .answers(200, HTML, COOKIE)
+    .answers(303, Content::None, ELSEWHERE)
+    .refuses(SEEN),
+    post(
+        "/workspaces/{workspace}/connections/{server}",
+        "connection_change",
+        "Begins or ends the connection of the signed-in human",
+    )
+    .takes_as(of::<shapes::ConnectionForm>(), FORM)
+    .answers(200, HTML, &[])
+    .answers(303, Content::None, ELSEWHERE)
+    .refuses(DECIDED),
     post(
         "/signin/clients/{id}/remove",
         "sign_in_client_remove",

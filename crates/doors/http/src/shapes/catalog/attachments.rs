@@ -1,11 +1,11 @@
 //! Attachments of an agent, one by one, and its sign-ins at servers.
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::server::NameRules;
-use crate::shapes::{page::Listed, part::As, problem::FieldWarning};
+use crate::shapes::{page::Listed, part::As, problem::FieldWarning, servers::ServerSignIn};
 
 /// The members of an attachment.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -87,4 +87,44 @@ pub(crate) struct Connection {
 impl Listed for Connection {
     const PAGE: &str = "ConnectionPage";
     const ABOUT: &str = "The servers that a human has to sign in to.";
+}
+
+/// The connection of a human to a server of the catalog. It shows no token.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct McpToken {
+    pub(crate) workspace: String,
+    /// Id of the server.
+    pub(crate) server: String,
+    /// Name of the server for people; null if the server is gone, or hidden from the caller.
+    pub(crate) display_name: Option<String>,
+    /// True if the human's runs have a token, or get one without the human.
+    pub(crate) connected: bool,
+    /// True if the token can be renewed without the human.
+    pub(crate) has_refresh_token: bool,
+    /// The facts of the sign-in; null without tokens.
+    pub(crate) sign_in: Option<ServerSignIn>,
+    /// Address of the page on which the human connects; null if no human signs in to narthex.
+    pub(crate) page: Option<String>,
+}
+
+impl Listed for McpToken {
+    const PAGE: &str = "McpTokenPage";
+    const ABOUT: &str = "The connections of a human to servers of the catalog.";
+}
+
+/// Change of a connection, as the page of the connection sends it.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ConnectionForm {
+    /// CSRF token of the page.
+    pub(crate) csrf: String,
+    pub(crate) verb: ConnectionVerb,
+}
+
+/// Change of a connection.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum ConnectionVerb {
+    Connect,
+    Disconnect,
 }

@@ -1,0 +1,235 @@
+//! A daemon with a server behind sign-ins, an agent that uses the server, and humans in browsers.
+
+use std::{
+    io::{Read, Write},
+    net::{SocketAddr, TcpStream},
+    time::SystemTime,
+};
+
+use narthex_testkit::authorization::{AuthorizationFixture, Settings};
+use serde_json::{Value, json};
+
+use crate::{
+    support::{Daemon, Place, SOON},
+    world::{Client, Reply, call, modern},
+};
+
+pub(super) const HOME: &str = "/api/workspaces/default";
+pub(super) const SERVER: &str = "/api/workspaces/default/mcp-servers/tracker";
+const JSON: &str = "content-type: application/json\r\n";
+const FORM: &str = "content-type: application/x-www-form-urlencoded\r\n";
+
+/// The daemon and the server.
+pub(super) struct Site {
+    pub(super) fixture: AuthorizationFixture,
+    pub(super) place: Place,
+    pub(super) address: SocketAddr,
+    admin: String,
+    _daemon: Daemon,
+}
+
+/// An answer over HTTP.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) status: u16,
+    pub(super) head: String,
+    pub(super) body: String,
+}
+
+impl Answer {
+    #[track_caller]
+    pub(super) fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    #[track_caller]
+    pub(super) fn succeeded(self) -> Self {
+        assert!((200..300).contains(&self.status), "{self:?}");
+        self
+    }
+}
+
+/// A human in a browser, who has signed in to narthex.
+pub(super) struct Human {
+    pub(super) name: &'static str,
+    origin: String,
+    cookie: String,
+    csrf: String,
+}
+
+impl Human {
+    fn head(&self) -> String {
+        let Self { origin, cookie, csrf, .. } = self;
+        let host = origin.strip_prefix("http://").unwrap();
+        format!(
+            "host: {host}\r\norigin: {origin}\r\nsec-fetch-site: same-origin\r\n\
+             cookie: {cookie}\r\nx-narthex-csrf: {csrf}\r\n"
+        )
+    }
+}
+
+impl Site {
+    /// A site with the server in the catalog.
+    pub(super) fn start() -> Self {
+        let site = Self::empty();
+        site.has_server("default");
+        site
+    }
+
+    pub(super) fn empty() -> Self {
+        let fixture = AuthorizationFixture::start(Settings::default());
+        let place = Place::with(&json!({}));
+        let daemon = place.start(&["up", "--config", "mcp.json", "--listen", "127.0.0.1:0"]);
+        let listening = daemon.event("listening");
+        daemon.event("ready");
+        let url: http::Uri = listening["url"].as_str().unwrap().parse().unwrap();
+        let port = url.port_u16().unwrap();
+        let admin = fs_err::read_to_string(place.path("data/admin.token")).unwrap();
+        let (address, admin) = (([127, 0, 0, 1], port).into(), admin.trim().to_owned());
+        Self { fixture, place, address, admin, _daemon: daemon }
+    }
+
+    /// The server, and an agent that uses it, in a workspace.
+    pub(super) fn has_server(&self, workspace: &str) {
+        let base = format!("/api/workspaces/{workspace}");
+        self.operator("PUT", &format!("{base}/mcp-servers/tracker"), &self.entry()).succeeded();
+        let agent = json!({ "name": "clerk", "mcpServers": { "work": { "ref": "tracker" } } });
+        self.operator("PUT", &format!("{base}/agents/clerk"), &agent).succeeded();
+    }
+
+    pub(super) fn entry(&self) -> Value {
+        json!({ "id": "tracker", "kind": "remote_oauth", "url": self.fixture.url })
+    }
+
+    /// Asks as the holder of the operator's token.
+    pub(super) fn operator(&self, method: &str, path: &str, body: &Value) -> Answer {
+        self.bearer(&self.admin, method, path, body)
+    }
+
+    pub(super) fn bearer(&self, token: &str, method: &str, path: &str, body: &Value) -> Answer {
+        let head = format!("host: {}\r\nauthorization: Bearer {token}\r\n{JSON}", self.address);
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        self.exchange(method, path, &head, &body)
+    }
+
+    /// Asks in the browser of a human.
+    pub(super) fn human(&self, who: &Human, method: &str, path: &str, body: &str) -> Answer {
+        let kind = if path.starts_with("/api/") { JSON } else { FORM };
+        self.exchange(method, path, &format!("{}{kind}", who.head()), body)
+    }
+
+    /// A member of the workspace who has signed in by a link.
+    pub(super) fn signs_in(&self, name: &'static str) -> Human {
+        self.operator("POST", "/api/principals", &json!({ "name": name })).succeeded();
+        let roles = json!({ "roles": ["runner"] });
+        self.operator("PUT", &format!("{HOME}/members/{name}"), &roles).succeeded();
+        let path = format!("/api/principals/{name}/sign-in-links");
+        let url = self.operator("POST", &path, &Value::Null).succeeded().json();
+        let url = url["url"].as_str().unwrap();
+        let at = url.find("/signin").unwrap();
+        let (origin, link) = url.split_at(at);
+        let origin = origin.to_owned();
+        let mut human = Human { name, origin, cookie: String::new(), csrf: String::new() };
+        let used = self.human(&human, "POST", link, "");
+        let cookie = used.head.lines().find_map(|line| {
+            let (key, value) = line.split_once(": ")?;
+            key.eq_ignore_ascii_case("set-cookie").then(|| value.split(';').next())?
+        });
+        human.cookie = cookie.unwrap_or_else(|| panic!("{used:?}")).to_owned();
+        let page = self.human(&human, "GET", "/signin", "").body;
+        let csrf = page.split_once("data-csrf=\"").unwrap().1.split('"').next().unwrap();
+        csrf.clone_into(&mut human.csrf);
+        human
+    }
+
+    /// The answer of the authorization server to the sign-in of a human, as an address of narthex.
+    #[track_caller]
+    pub(super) fn agrees(&self, who: &Human) -> String {
+        let path = format!("{HOME}/users/me/mcp-tokens/tracker/connect");
+        let begun = self.human(who, "POST", &path, "").succeeded().json();
+        self.fixture.change(|settings| who.name.clone_into(&mut settings.subject));
+        self.fixture.browse(begun["url"].as_str().unwrap()).unwrap()
+    }
+
+    /// Brings an answer of the authorization server to narthex, in the browser of a human.
+    pub(super) fn brings(&self, who: &Human, back: &str) -> Answer {
+        let path = &back[back.find("/oauth/").unwrap()..];
+        self.human(who, "GET", path, "")
+    }
+
+    #[track_caller]
+    pub(super) fn connects(&self, who: &Human) {
+        let back = self.agrees(who);
+        let page = self.brings(who, &back);
+        assert_eq!(page.status, 200, "{page:?}");
+    }
+
+    /// Brings an answer to narthex in a browser without a login session, at the origin where
+    /// humans sign in.
+    pub(super) fn visit(&self, back: &str) -> Answer {
+        let head = format!("host: localhost:{}\r\n", self.address.port());
+        self.exchange("GET", &back[back.find("/oauth/").unwrap()..], &head, "")
+    }
+
+    /// The connection of the caller to the server.
+    #[track_caller]
+    pub(super) fn connection(&self, who: &Human) -> Value {
+        let all = self.human(who, "GET", &format!("{HOME}/users/me/mcp-tokens"), "");
+        let all = all.succeeded().json();
+        let one = all["items"].as_array().unwrap().iter().find(|one| one["server"] == "tracker");
+        one.unwrap_or_else(|| panic!("{all}")).clone()
+    }
+
+    /// The token of a new run of the agent, which this human drives.
+    #[track_caller]
+    pub(super) fn run_of(&self, user: Option<&str>) -> String {
+        let mut request = json!({ "type": "start_session", "agent_name": "clerk", "prompt": "go" });
+        if let Some(user) = user {
+            request["user"] = json!(user);
+        }
+        let begun = self.operator("POST", &format!("{HOME}/runs"), &request).succeeded().json();
+        begun["token"].as_str().unwrap().to_owned()
+    }
+
+    pub(super) async fn whoami(&self, token: &str) -> Reply {
+        let mut client = Client::new(self.address, "/mcp", token);
+        client.modern(&modern(1, "tools/call", call("mcp__work__whoami", json!({})))).await
+    }
+
+    /// Waits until a run's calls reach the server as this subject.
+    pub(super) async fn until_is(&self, token: &str, subject: &str) {
+        self.until(token, |reply| reply.json()["result"]["content"][0]["text"] == subject).await;
+    }
+
+    /// Waits until a run has no token for the server.
+    pub(super) async fn until_refused(&self, token: &str) {
+        self.until(token, |reply| reply.json().to_string().contains("auth_unavailable")).await;
+    }
+
+    pub(super) async fn until(&self, token: &str, is_it: impl Fn(&Reply) -> bool) {
+        let began = SystemTime::now();
+        loop {
+            let reply = self.whoami(token).await;
+            if is_it(&reply) {
+                return;
+            }
+            assert!(began.elapsed().unwrap() < SOON, "{reply:?}");
+            tokio::task::yield_now().await;
+        }
+    }
+
+    fn exchange(&self, method: &str, path: &str, head: &str, body: &str) -> Answer {
+        let mut stream = TcpStream::connect(self.address).unwrap();
+        let length = body.len();
+        let request = format!(
+            "{method} {path} HTTP/1.1\r\nconnection: close\r\ncontent-length: \
+             {length}\r\n{head}\r\n{body}"
+        );
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        Answer { status, head: head.to_owned(), body: body.to_owned() }
+    }
+}
