@@ -146,3 +146,33 @@ fn onward(server: &str, begun: &SignInBegun) -> Response {
     );
     html(StatusCode::OK, "Connect", "", &main)
 }
+
+#[cfg(test)]
+mod tests {
+    use narthex_control::GrantFacts;
+
+    use super::*;
+
+    /// S11: names and facts are text, whatever is in them, and the page shows no other address.
+    #[test]
+    fn s11_the_page_of_a_connection_shows_hostile_text_as_text() {
+        let hostile = "<img src=x onerror=alert(1)>\"'&\u{202e}".to_owned();
+        let facts = GrantFacts {
+            issuer: hostile.clone(),
+            scopes: hostile.clone(),
+            ..GrantFacts::default()
+        };
+        let connection = UserConnection {
+            workspace: WorkspaceId::default(),
+            server: "mail".to_owned(),
+            name: Some(hostile.clone()),
+            is_connected: true,
+            facts: Some(facts),
+        };
+        let response = page(&connection, &hostile, &hostile);
+        let bytes = response.body().whole().unwrap();
+        let text = String::from_utf8(bytes.to_vec()).unwrap();
+        assert!(!text.contains("<img") && !text.contains('\u{202e}'), "{text}");
+        assert!(text.contains("value=\"disconnect\""), "{text}");
+    }
+}
