@@ -32,10 +32,6 @@ impl Peers {
         let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
         let peers = Self { dir: workspace::target().join("peers") };
         let locks = workspace::root().join("e2e/peers");
-        if cfg!(target_os = "linux") {
-            // For the tests of confined servers.
-            provide("bwrap", &["--version"], &["bubblewrap"])?;
-        }
         // For clients that reach a run by its sockets.
         provide("socat", &["-V"], &["socat"])?;
         // Half of the time goes to waiting for downloads.

@@ -199,8 +199,8 @@ impl SignInVerbs {
         self.0.to_the_end(sign_out).await
     }
 
-    /// Asks a server's user to sign in again (E59): signs out, and starts a sign-in. `None` if there
-    /// is no such server (E58). A server without sign-in, or one that is disabled, does not change.
+    /// Asks a server's user to sign in again (E59): signs out, and starts a sign-in. `None` if
+    /// there is no such server (E58). A server without sign-in, or a disabled one, does not change.
     ///
     /// # Errors
     /// When the registry is closed, or the sign-in cannot be started.

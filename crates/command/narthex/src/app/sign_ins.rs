@@ -45,9 +45,9 @@ pub(super) struct Wanted<'a> {
 }
 
 impl Wanted<'_> {
-    /// The sign-ins of this process, and the credentials of its servers. Without a store, or without
-    /// a door to which a browser comes back, there are only credentials for which no person is
-    /// needed.
+    /// The sign-ins of this process, and the credentials of its servers. Without a store, or
+    /// without a door to which a browser comes back, there are only credentials for which no
+    /// person is needed.
     pub(super) fn open(&self) -> (Option<Opened>, Arc<dyn CredentialSource>) {
         let opened = self.opened();
         let credentials: Arc<dyn CredentialSource> = match &opened {

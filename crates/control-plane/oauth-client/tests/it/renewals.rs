@@ -170,7 +170,7 @@ async fn oauth_c25_a_refused_client_of_the_settings_is_an_error_and_stays() {
 }
 
 #[tokio::test]
-async fn q17_a_client_secret_that_has_ended_leads_to_a_new_registration() {
+async fn oauth_q17_a_client_secret_that_has_ended_leads_to_a_new_registration() {
     let world = World::quirky(Quirks { secret_lives_s: Some(100), ..Quirks::default() });
     let server = world.server(ServerAuth::Unstated);
     server.address("whoami").await;
@@ -180,7 +180,7 @@ async fn q17_a_client_secret_that_has_ended_leads_to_a_new_registration() {
 }
 
 #[tokio::test]
-async fn q17_a_client_of_yesterday_is_registered_anew_before_a_person_is_sent_there() {
+async fn oauth_q17_a_client_of_yesterday_is_registered_anew_before_a_person_is_sent_there() {
     let world = World::quirky(Quirks { purged_clients: Some(3600), ..Quirks::default() });
     let server = world.server(ServerAuth::Unstated);
     server.address("whoami").await;

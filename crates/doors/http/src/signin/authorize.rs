@@ -45,7 +45,7 @@ enum Browser<'v> {
     /// A browser of this machine that has no cookie yet.
     NewLocal,
     /// No human has signed in.
-    Nobody,
+    Unknown,
 }
 
 impl Visitor<'_> {
@@ -90,7 +90,7 @@ impl Visitor<'_> {
                 self.jar().set(&mut response, Kept::Visitor, secret.expose(), PENDING_LIFE);
                 Ok(response)
             }
-            Browser::Nobody => {
+            Browser::Unknown => {
                 let token = desk.wait(&pending, None).await?;
                 Ok(self.sign_in_for(token.expose()))
             }
@@ -105,7 +105,7 @@ impl Visitor<'_> {
         let browser = self.browser(None)?;
         let secret = match &browser {
             Browser::Human(secret, _) | Browser::Local(secret) => *secret,
-            Browser::NewLocal | Browser::Nobody => return Ok(self.sign_in_for(&token)),
+            Browser::NewLocal | Browser::Unknown => return Ok(self.sign_in_for(&token)),
         };
         let pending = desk.waiting(&token, secret).await?;
         self.consent_page(&pending, &token, &browser).await
@@ -123,7 +123,7 @@ impl Visitor<'_> {
                 (*secret, human(signed_in), is_proved || !self.control.needs_proof())
             }
             Browser::Local(secret) => (*secret, local_admin(), true),
-            Browser::NewLocal | Browser::Nobody => {
+            Browser::NewLocal | Browser::Unknown => {
                 let text = "you are not signed in any more; begin again in the client";
                 return Err(Problem::new(ErrorKind::Unauthenticated, text));
             }
@@ -206,7 +206,7 @@ impl Visitor<'_> {
         let is_web = pending.is_some_and(|one| one.redirect_uri.kind() == RedirectKind::Web);
         let is_here = self.door.options.listen.ip().is_loopback();
         if is_web || !is_here || !self.desk()?.server().has_local_click() {
-            return Ok(Browser::Nobody);
+            return Ok(Browser::Unknown);
         }
         let kept = self.jar().find(&self.parts.headers, Kept::Visitor);
         Ok(kept.map_or(Browser::NewLocal, Browser::Local))
@@ -234,7 +234,7 @@ impl Visitor<'_> {
             Browser::Local(secret) => {
                 (*secret, local_admin(), "the user of this machine".to_owned(), true)
             }
-            Browser::NewLocal | Browser::Nobody => return Err(nothing()),
+            Browser::NewLocal | Browser::Unknown => return Err(nothing()),
         };
         let choices = self.choices(pending, &human).await?;
         let shown = Shown {

@@ -23,8 +23,9 @@ use crate::{
 pub(super) const SCRIPT: &str = include_str!("signin.js");
 pub(super) const STYLE: &str = include_str!("signin.css");
 
-pub(super) const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
-                      form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+pub(super) const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
+                                 connect-src 'self'; form-action 'self'; base-uri 'none'; \
+                                 frame-ancestors 'none'";
 
 /// The policy of pages without a script.
 const STILL: &str = "default-src 'none'; style-src 'self'; form-action 'none'; base-uri 'none'; \

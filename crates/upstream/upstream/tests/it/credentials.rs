@@ -378,7 +378,7 @@ async fn oauth_c28_no_token_follows_a_redirect_to_another_origin() {
     assert!(other.seen().is_empty());
 }
 
-/// S27: a server that repeats its token shows it to nobody.
+/// S27: a server that repeats its token shows it in no answer.
 #[tokio::test]
 async fn s27_no_answer_and_no_error_shows_the_token() {
     let accepted = Accepted::new("token-1-secret");

@@ -113,8 +113,8 @@ async fn awaited<T>(
         () = stopped => {
             let list = narthex("mcp list", &[]);
             let text = format!(
-                "stopped waiting; the sign-in to `{}` stays open for 10 minutes, and `{list}` shows \
-                 when it is done",
+                "stopped waiting; the sign-in to `{}` stays open for 10 minutes, and `{list}` \
+                 shows when it is done",
                 harmless(name)
             );
             Err(Failure::interrupted(text))

@@ -591,7 +591,7 @@ async fn s17_door_a6_a_page_of_consent_is_answered_once_by_its_browser() {
     let elsewhere = desk.sign_in("ada").await;
     let stolen = desk.request(Method::GET, &page.path).header("cookie", &elsewhere).send().await;
     assert_eq!(stolen.status, StatusCode::CONFLICT, "{}", stolen.text());
-    let unfit = desk.answer(&page, "approve", "agent default nobody").await;
+    let unfit = desk.answer(&page, "approve", "agent default absent").await;
     assert_eq!(unfit.status, StatusCode::FORBIDDEN, "{}", unfit.text());
     location(&desk.answer(&page, "approve", "live").await);
     let again = desk.answer(&page, "approve", "live").await;
@@ -602,8 +602,8 @@ async fn s17_door_a6_a_page_of_consent_is_answered_once_by_its_browser() {
     let silent = desk.authorize(&cookie, &client, &[("prompt", "none")]).await;
     let error = parameter(&location(&silent), "error");
     assert_eq!(error.as_deref(), Some("consent_required"));
-    let nobody = desk.authorize("", &client, &[("prompt", "none")]).await;
-    assert_eq!(parameter(&location(&nobody), "error").as_deref(), Some("login_required"));
+    let unsigned = desk.authorize("", &client, &[("prompt", "none")]).await;
+    assert_eq!(parameter(&location(&unsigned), "error").as_deref(), Some("login_required"));
 }
 
 /// The browser comes back to the page of consent after the sign-in.
