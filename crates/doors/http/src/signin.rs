@@ -218,12 +218,7 @@ impl Visitor<'_> {
     async fn finish_server(&self) -> Answered {
         self.control.sign_ins().ok_or_else(nothing)?;
         let server = Some(self.segment()).filter(|server| !server.is_empty());
-        let is_connection = server_sign_in::connection(server.as_deref()).is_some();
-        // Only there the browser sends the cookie of the login session.
-        if is_connection
-            && self.control.sign_in_origin().is_some()
-            && let Some(elsewhere) = self.at_the_public_origin()?
-        {
+        if let Some(elsewhere) = self.connection_elsewhere(server.as_deref())? {
             return Ok(elsewhere);
         }
         let redirect = Redirect {

@@ -113,6 +113,7 @@ fn x_m13_a_sign_in_has_all_settings_of_a_file() {
         authorization_server: Some("https://id.test".to_owned()),
         legacy: true,
         keep_alive: true,
+        grant: None,
     };
     assert_eq!(opened(&auth), OAuth::AuthorizationCode(wanted));
 }

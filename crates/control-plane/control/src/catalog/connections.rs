@@ -183,8 +183,8 @@ impl Control {
     }
 
     /// Finds the authorization server of an entry to which humans sign in, and registers narthex
-    /// there (X-M13). Nothing is asked for other entries, and without sign-ins. `place` is the place
-    /// of the entry in the request.
+    /// there (X-M13). Asks nothing for other entries, and without sign-ins. `place` is the place of
+    /// the entry in the request.
     ///
     /// # Errors
     /// When humans could not sign in: a fault of a field, with the remedy.

@@ -36,8 +36,8 @@ impl Registry {
         self.tell(alias, Some(holder));
     }
 
-    /// As [`Registry::credential_changed`], for a server of a catalog with all its aliases. `server`
-    /// is its [`MountIdentity::server`](crate::MountIdentity::server).
+    /// As [`Registry::credential_changed`], for a server of a catalog with all its aliases.
+    /// `server` is its [`MountIdentity::server`](crate::MountIdentity::server).
     pub fn credential_changed_at(&self, server: &str, holder: Option<&Holder>) {
         for mount in self.shared.pool.of_catalog_grant(server, holder) {
             mount.connection().credential_changed();

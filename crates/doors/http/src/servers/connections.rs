@@ -1,6 +1,6 @@
 //! Connections of humans to servers of the catalog: lists, begins and ends them (X-E49).
 
-use http::{Method, StatusCode};
+use http::StatusCode;
 use narthex_control::{Connecting, ServerSignInError, UserConnection};
 use narthex_model::{PrincipalId, Role, WorkspaceId};
 
@@ -74,7 +74,6 @@ impl Asked<'_> {
 
     async fn disconnect(&self) -> Answered {
         self.query(&[])?;
-        debug_assert_eq!(self.parts.method, Method::DELETE);
         let (workspace, control) = (self.workspace()?, self.control()?);
         let user = self.user_of_path(&workspace)?;
         control.disconnect(&workspace, &self.segment(2), &user, &self.by()).await?;

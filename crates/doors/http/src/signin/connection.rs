@@ -19,6 +19,7 @@ use crate::{
     problem::Problem,
     respond::Response,
     routes::{AUTHOR, EVERY},
+    server_sign_in,
     shapes::{ConnectionForm, ConnectionVerb},
 };
 
@@ -69,6 +70,20 @@ impl Visitor<'_> {
         }
     }
 
+    /// The answer that leads an answer of an authorization server to the origin at which humans
+    /// sign in, if it ends a connection and came to another host of the daemon: only there the
+    /// browser sends the cookie of its login session.
+    pub(super) fn connection_elsewhere(
+        &self,
+        server: Option<&str>,
+    ) -> Result<Option<Response>, Problem> {
+        let is_connection = server_sign_in::connection(server).is_some();
+        match is_connection && self.control.sign_in_origin().is_some() {
+            true => self.at_the_public_origin(),
+            false => Ok(None),
+        }
+    }
+
     pub(super) fn connection_place(&self) -> Result<(WorkspaceId, ServerId), Problem> {
         let workspace = WorkspaceId::new(&self.segment()).map_err(|_unfit| nothing())?;
         let server = ServerId::new(&self.nth_segment(1)).map_err(|_unfit| nothing())?;
@@ -98,7 +113,7 @@ fn page(connection: &UserConnection, who: &str, csrf: &str) -> Response {
     put(
         &mut main,
         format_args!(
-            "</dl>\n<p>Runs that you drive use this server as you. Runs of other humans do not.</p>\n\
+            "</dl>\n<p>Runs that you drive use this server as you. Other humans' runs do not.</p>\n\
              <form method=\"post\">\
              <input type=\"hidden\" name=\"csrf\" value=\"{csrf}\">\n\
              <button name=\"verb\" value=\"connect\">{}</button>\n",
@@ -130,4 +145,34 @@ fn onward(server: &str, begun: &SignInBegun) -> Response {
         safe(host)
     );
     html(StatusCode::OK, "Connect", "", &main)
+}
+
+#[cfg(test)]
+mod tests {
+    use narthex_control::GrantFacts;
+
+    use super::*;
+
+    /// S11: names and facts are text, whatever is in them, and the page shows no other address.
+    #[test]
+    fn s11_the_page_of_a_connection_shows_hostile_text_as_text() {
+        let hostile = "<img src=x onerror=alert(1)>\"'&\u{202e}".to_owned();
+        let facts = GrantFacts {
+            issuer: hostile.clone(),
+            scopes: hostile.clone(),
+            ..GrantFacts::default()
+        };
+        let connection = UserConnection {
+            workspace: WorkspaceId::default(),
+            server: "mail".to_owned(),
+            name: Some(hostile.clone()),
+            is_connected: true,
+            facts: Some(facts),
+        };
+        let response = page(&connection, &hostile, &hostile);
+        let bytes = response.body().whole().unwrap();
+        let text = String::from_utf8(bytes.to_vec()).unwrap();
+        assert!(!text.contains("<img") && !text.contains('\u{202e}'), "{text}");
+        assert!(text.contains("value=\"disconnect\""), "{text}");
+    }
 }
