@@ -10,6 +10,7 @@ use crate::tally::Tally;
 /// The outcome of one step.
 pub(crate) struct Ran {
     name: String,
+    start: Instant,
     took: Duration,
     tally: Tally,
     /// Why the step could not run, or failed without a count.
@@ -27,7 +28,7 @@ impl Ran {
         if fault.is_some() {
             tally.failed = 1;
         }
-        let ran = Self { name, took: start.elapsed(), tally, fault };
+        let ran = Self { name, start, took: start.elapsed(), tally, fault };
         println!("=== {}", ran.line());
         ran
     }
@@ -50,25 +51,33 @@ impl Ran {
     }
 }
 
-/// Prints all steps; the last line is the sum alone, for programs that read it. False if any step
-/// has failed.
+/// Prints all steps, and the time from the start of the first to the end of the last: steps can run
+/// side by side. The last line is the sum alone, for programs that read it. False if any step has
+/// failed.
 pub(crate) fn summary(ran: &[Ran]) -> bool {
     let mut total = Tally::default();
-    let mut took = Duration::ZERO;
     println!("\n=== summary");
     for step in ran {
         println!("{}", step.line());
         total += step.tally;
-        took += step.took;
     }
-    println!("{:<12} {:<6} {:>7.1} s", "all", "", took.as_secs_f64());
+    println!("{:<12} {:<6} {:>7.1} s", "all", "", span(ran).as_secs_f64());
     println!("\n{total}");
     total.failed == 0
 }
 
+/// The time from the first start to the last end.
+fn span(ran: &[Ran]) -> Duration {
+    let start = ran.iter().map(|step| step.start).min();
+    let end = ran.iter().map(|step| step.start + step.took).max();
+    start.zip(end).map_or(Duration::ZERO, |(start, end)| end - start)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::Ran;
+    use std::time::{Duration, Instant};
+
+    use super::{Ran, span};
     use crate::tally::Tally;
 
     #[test]
@@ -78,5 +87,19 @@ mod tests {
         assert!(failed.line().contains("FAILED") && failed.line().ends_with("no compiler"));
         let good = Ran::of("unit".to_owned(), || Ok(Tally { passed: 3, failed: 0 }));
         assert!(good.is_good() && good.line().ends_with("3 passed, 0 failed"));
+    }
+
+    #[test]
+    fn steps_side_by_side_count_once() {
+        let (start, second) = (Instant::now(), Duration::from_secs(1));
+        let ran = |after: u32, took: u32| Ran {
+            name: String::new(),
+            start: start + second * after,
+            took: second * took,
+            tally: Tally::default(),
+            fault: None,
+        };
+        assert_eq!(span(&[ran(0, 9), ran(1, 3), ran(10, 5)]), second * 15);
+        assert_eq!(span(&[]), Duration::ZERO);
     }
 }

@@ -7,6 +7,9 @@ mod postgres;
 mod runners;
 mod units;
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 
@@ -49,7 +52,22 @@ enum Step {
     Openapi,
 }
 
+/// Number of steps at one time, where steps can run side by side.
+const AT_ONCE: usize = 2;
+
 impl Step {
+    /// The first step of those that run side by side. They need nothing of each other, and some of
+    /// them wait: for downloads, for answers, and for programs to start.
+    fn beside(self) -> Self {
+        match self {
+            Self::Install => Self::Check,
+            Self::Oauth | Self::Peers | Self::Openapi => Self::Conformance,
+            Self::Check | Self::Unit | Self::Doc | Self::Build | Self::Cost | Self::Conformance => {
+                self
+            }
+        }
+    }
+
     fn needs(self) -> &'static [Self] {
         match self {
             Self::Conformance | Self::Oauth | Self::Peers | Self::Openapi => {
@@ -88,20 +106,45 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         bail!("no step is left to run");
     }
     let mut ran: Vec<(Step, Ran)> = Vec::new();
-    for (index, step) in steps.iter().enumerate() {
-        println!("\n=== {}/{} {}", index + 1, steps.len(), step.name());
-        let broken = step
-            .needs()
-            .iter()
-            .find(|need| ran.iter().any(|(step, ran)| step == *need && !ran.is_good()));
-        let report = Ran::of(step.name(), || match broken {
-            Some(need) => bail!("cannot run since {} failed", need.name()),
-            None => step.run(),
+    for group in steps.chunk_by(|first, second| first.beside() == second.beside()) {
+        let names: Vec<String> = group.iter().map(|step| step.name()).collect();
+        let (first, last) = (ran.len() + 1, ran.len() + group.len());
+        println!("\n=== {first} to {last} of {}: {}", steps.len(), names.join(", "));
+        let reports = side_by_side(group, |step| {
+            let is_broken =
+                |need: &Step| ran.iter().any(|(step, ran)| step == need && !ran.is_good());
+            let broken = step.needs().iter().find(|need| is_broken(need));
+            Ran::of(step.name(), || match broken {
+                Some(need) => bail!("cannot run since {} failed", need.name()),
+                None => step.run(),
+            })
         });
-        ran.push((*step, report));
+        ran.extend(group.iter().copied().zip(reports));
     }
     let ran: Vec<Ran> = ran.into_iter().map(|(_, ran)| ran).collect();
     Ok(steps::summary(&ran))
+}
+
+/// Does the work for all of these, [`AT_ONCE`] at one time. Gives the results in the same order.
+fn side_by_side<T: Copy + Sync, R: Send>(all: &[T], work: impl Fn(T) -> R + Sync) -> Vec<R> {
+    let next = AtomicUsize::new(0);
+    let worker = || {
+        let mut done = Vec::new();
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(one) = all.get(index) else { return done };
+            done.push((index, work(*one)));
+        }
+    };
+    let mut done: Vec<(usize, R)> = thread::scope(|scope| {
+        let workers: Vec<_> = (0..AT_ONCE).map(|_| scope.spawn(worker)).collect();
+        let done = |running: thread::ScopedJoinHandle<'_, Vec<(usize, R)>>| {
+            running.join().expect("a step does not panic")
+        };
+        workers.into_iter().flat_map(done).collect()
+    });
+    done.sort_by_key(|(index, _)| *index);
+    done.into_iter().map(|(_, result)| result).collect()
 }
 
 fn chosen(options: &Options) -> Vec<Step> {
@@ -127,7 +170,7 @@ pub(crate) fn long_unit(rounds: u32) -> Result<Tally> {
 mod tests {
     use clap::ValueEnum as _;
 
-    use super::{Options, Step, chosen};
+    use super::{Options, Step, chosen, side_by_side};
 
     #[test]
     fn only_includes_needed_steps_and_skip_wins() {
@@ -137,5 +180,22 @@ mod tests {
         let peers = [Step::Install, Step::Build, Step::Peers];
         assert_eq!(chosen(&options(&[Step::Peers], &[])), peers);
         assert_eq!(chosen(&options(&[Step::Peers], &[Step::Install])), peers[1..]);
+    }
+
+    #[test]
+    fn steps_side_by_side_each_run_once_and_report_in_order() {
+        let all: Vec<u32> = (0..50).collect();
+        let doubled: Vec<u32> = all.iter().map(|one| one * 2).collect();
+        assert_eq!(side_by_side(&all, |one| one * 2), doubled);
+        assert!(side_by_side(&[], |one: u32| one).is_empty());
+    }
+
+    #[test]
+    fn no_step_runs_beside_one_that_it_needs() {
+        for step in Step::value_variants() {
+            for need in step.needs() {
+                assert_ne!(step.beside(), need.beside(), "{step:?} needs {need:?}");
+            }
+        }
     }
 }

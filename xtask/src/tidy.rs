@@ -106,6 +106,7 @@ fn check(root: &Path, packages: &[crates::Package], options: &Options) -> Result
         if source.is_rust() {
             findings.extend(words::rust(source));
             findings.extend(crates::check_clock(source, packages));
+            findings.extend(crates::check_examples(source, packages));
             match syntax::Syntax::parse(source) {
                 Ok(syntax) => {
                     findings.extend(syntax.findings(source));

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 
 /// The root of the checkout that this program was built from.
 pub(crate) fn root() -> PathBuf {
@@ -42,5 +43,41 @@ pub(crate) fn cargo(args: &[&str]) -> Command {
             command.env_remove(name);
         }
     }
+    // The first command decides for all: cargo compiles a crate anew that was built the other way.
+    static IS_WHOLE: OnceLock<bool> = OnceLock::new();
+    let is_whole = || {
+        std::env::var_os(INCREMENTAL).is_none() && !has_parts(&target().join("debug/incremental"))
+    };
+    if *IS_WHOLE.get_or_init(is_whole) {
+        command.env(INCREMENTAL, "0");
+    }
     command
+}
+
+/// Has cargo keep the parts of each crate, so that it compiles less of the crate when that changes.
+/// A first build takes half as long again for it.
+const INCREMENTAL: &str = "CARGO_INCREMENTAL";
+
+/// True if someone who works on the product has built it in parts. Those of this program do not
+/// count: it is built before it can decide.
+fn has_parts(folder: &Path) -> bool {
+    let mut entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.any(|entry| entry.file_name().to_string_lossy().starts_with("narthex"))
+}
+
+#[cfg(test)]
+mod tests {
+    use fs_err as fs;
+
+    use super::has_parts;
+
+    #[test]
+    fn only_parts_of_the_product_make_builds_incremental() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(!has_parts(&dir.path().join("absent")));
+        fs::create_dir(dir.path().join("xtask-1a2b")).unwrap();
+        assert!(!has_parts(dir.path()));
+        fs::create_dir(dir.path().join("narthex_wire-1a2b")).unwrap();
+        assert!(has_parts(dir.path()));
+    }
 }

@@ -25,14 +25,13 @@ pub(crate) struct Peers {
 }
 
 impl Peers {
-    /// Installs what is missing or was installed from another lock file.
+    /// Installs what is missing or was installed from another lock file. Steps that run side by
+    /// side ask for it one after the other.
     pub(crate) fn install() -> Result<Self> {
+        static ONE: Mutex<()> = Mutex::new(());
+        let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
         let peers = Self { dir: workspace::target().join("peers") };
         let locks = workspace::root().join("e2e/peers");
-        if cfg!(target_os = "linux") {
-            // For the tests of confined servers.
-            provide("bwrap", &["--version"], &["bubblewrap"])?;
-        }
         // For clients that reach a run by its sockets.
         provide("socat", &["-V"], &["socat"])?;
         // Half of the time goes to waiting for downloads.

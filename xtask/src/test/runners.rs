@@ -57,23 +57,19 @@ pub(super) fn unit(effort: &Effort) -> Result<Tally> {
         println!("=== no PostgreSQL: {why:#}");
     }
     let keychain = keychain::provide();
-    let files = files::provide();
-    let units = units::provide();
+    let confinement = units::provide_confinement();
+    let (files, units) = (files::provide(), units::provide());
     let mut tally = every_crate(effort, postgres.as_ref().ok(), keychain.is_ok())?;
-    if let Err(why) = postgres {
-        println!("=== SKIPPED: the store on PostgreSQL, which counts as 1 failed: {why:#}");
-        tally.failed += 1;
-    }
-    if let Err(why) = keychain {
-        println!("=== SKIPPED: the Secret Service, which counts as 1 failed: {why:#}");
-        tally.failed += 1;
-    }
-    if let Err(why) = files {
-        println!("=== SKIPPED: servers as files, which counts as 1 failed: {why:#}");
-        tally.failed += 1;
-    }
-    if let Err(why) = units {
-        println!("=== SKIPPED: units of systemd, which counts as 1 failed: {why:#}");
+    let missing = [
+        ("the store on PostgreSQL", postgres.err()),
+        ("the Secret Service", keychain.err()),
+        ("confined servers", confinement.err()),
+        ("servers as files", files.err()),
+        ("units of systemd", units.err()),
+    ];
+    for (tested, why) in missing {
+        let Some(why) = why else { continue };
+        println!("=== SKIPPED: {tested}, which counts as 1 failed: {why:#}");
         tally.failed += 1;
     }
     Ok(tally)

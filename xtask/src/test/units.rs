@@ -1,4 +1,4 @@
-//! The program that checks units of systemd, for the test of the texts that narthex writes.
+//! Programs of Debian that tests of crates need.
 
 use anyhow::{Result, ensure};
 
@@ -13,6 +13,14 @@ pub(super) fn provide() -> Result<()> {
         install::apt_install(&["systemd"])?;
     }
     ensure!(is_there(), "there is no {PROGRAM}, though Debian's systemd is installed");
+    Ok(())
+}
+
+/// Installs the program that confines servers, if it is missing.
+pub(super) fn provide_confinement() -> Result<()> {
+    if cfg!(target_os = "linux") {
+        install::provide("bwrap", &["--version"], &["bubblewrap"])?;
+    }
     Ok(())
 }
 

@@ -20,6 +20,8 @@ pub(super) struct Package {
     pub(super) external: Vec<External>,
     /// True if the manifest itself asks for a clock that tests can pause.
     pub(super) has_test_clock: bool,
+    /// True if `cargo test --doc` runs the examples of its documentation.
+    pub(super) has_examples: bool,
 }
 
 /// A dependency from outside of the workspace.
@@ -44,6 +46,7 @@ pub(super) fn packages() -> Result<Vec<Package>> {
         let mut found = Package {
             name: dir.file_name().context("a package in the root")?.to_owned(),
             dir: dir.to_string(),
+            has_examples: package.targets.iter().any(|target| target.doctest),
             ..Package::default()
         };
         for dependency in &package.dependencies {
@@ -97,6 +100,18 @@ pub(super) fn check_clock(source: &Source, packages: &[Package]) -> Option<Findi
     (!package.has_test_clock).then(|| Finding::at(source, at, message))
 }
 
+/// Finds an example in the documentation of a crate whose manifest leaves examples out: nothing
+/// would run it.
+pub(super) fn check_examples(source: &Source, packages: &[Package]) -> Option<Finding> {
+    const FENCES: [&str; 2] = ["/// ```", "//! ```"];
+    let dir = source.crate_dir().filter(|dir| source.path[dir.len()..].starts_with("/src/"))?;
+    let is_fence = |line: &str| FENCES.iter().any(|fence| line.trim_start().starts_with(fence));
+    let (at, _) = source.lines().find(|(_, line)| is_fence(line))?;
+    let package = packages.iter().find(|package| package.dir == dir)?;
+    let message = "is not run: take `doctest = false` out of the crate's manifest";
+    (!package.has_examples).then(|| Finding::at(source, at, message))
+}
+
 fn listed_crate(line: &str) -> Option<&str> {
     let rest = line.trim_start_matches(['-', '*', '|', ' ']).strip_prefix('`')?;
     let (name, _) = rest.split_once('`')?;
@@ -109,7 +124,7 @@ fn listed_crate(line: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::super::source::Source;
-    use super::{Package, check_clock, check_list};
+    use super::{Package, check_clock, check_examples, check_list};
 
     fn check(text: &str) -> Vec<String> {
         let source = Source { path: "A.md".to_owned(), text: text.to_owned() };
@@ -133,6 +148,21 @@ mod tests {
         assert_eq!(found.unwrap().place, "crates/words/wire/src/a.rs:2");
         package.has_test_clock = true;
         assert!(check_clock(&source, &[package]).is_none());
+    }
+
+    #[test]
+    fn an_example_must_be_one_that_is_run() {
+        let source = Source {
+            path: "crates/words/wire/src/a.rs".to_owned(),
+            text: "/// Adds.\n///\n/// ```\n/// assert_eq!(1 + 1, 2);\n/// ```\n".to_owned(),
+        };
+        let mut package = Package { dir: "crates/words/wire".to_owned(), ..Package::default() };
+        let found = check_examples(&source, std::slice::from_ref(&package));
+        assert_eq!(found.unwrap().place, "crates/words/wire/src/a.rs:3");
+        let plain = Source { text: "/// Adds.\n".to_owned(), path: source.path.clone() };
+        assert!(check_examples(&plain, std::slice::from_ref(&package)).is_none());
+        package.has_examples = true;
+        assert!(check_examples(&source, &[package]).is_none());
     }
 
     #[test]

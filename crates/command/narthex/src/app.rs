@@ -35,6 +35,7 @@ use url::Url;
 use self::{
     begin::{begin, begin_run, begin_runs, post},
     parts::{disabled, keeps_definitions, local_run, shared, supervision},
+    sign_ins::Wanted,
 };
 use crate::{ConnectionOptions, Failure, config, run_sockets::RunFolders};
 
@@ -155,6 +156,22 @@ pub(crate) fn check(audit_dir: &Path, is_strict: bool) -> Result<(), Failure> {
     supervision(is_strict).map(drop)
 }
 
+/// The parts from which the sign-ins to servers are made.
+fn wanted(options: &AppOptions) -> Wanted<'_> {
+    let door = options.doors.as_ref();
+    Wanted {
+        followed: match &options.servers {
+            Servers::Followed(of) => Some(of),
+            Servers::Fixed(_) => None,
+        },
+        door: door
+            .and_then(|door| Some((door.listener.local_addr().ok()?, door.serve.tls.is_some()))),
+        client_metadata_url: options.client_metadata_url.as_ref(),
+        proxies: &options.connections.proxies,
+        owner: &options.gateway.node_id,
+    }
+}
+
 fn open_audit(folder: &Path) -> Result<Audit, Failure> {
     Audit::open(folder, &AuditSettings::default()).map_err(|error| unrecorded(&error))
 }
@@ -170,7 +187,7 @@ impl App {
     /// When the audit record or a door cannot be opened.
     pub async fn start(options: AppOptions) -> Result<Self, Failure> {
         let audit = open_audit(&options.audit_dir)?;
-        let (sign_ins, credentials) = sign_ins::open(&options);
+        let (sign_ins, credentials) = wanted(&options).open();
         let connections = options.connections;
         let registry = Registry::new(RegistryOptions {
             deadlines: connections.deadlines,

@@ -138,9 +138,8 @@ impl Control {
             .as_ref()
             .map(|path| SettingsFile::new(path, &layers.workspace_root, layers.env.clone()));
         let tasks = TaskTracker::new();
-        let events = store.clone().map(Events::new);
         let access = Arc::new(Access::load(store.as_ref(), audit.clone()).await?);
-        let workspace = WorkspaceId::default();
+        let (events, workspace) = (store.clone().map(Events::new), WorkspaceId::default());
         let has_provider = login.as_ref().is_some_and(|login| !login.providers.is_empty());
         let proof = ProofRule::new(granting.require_proof, has_provider);
         let grants = LiveGrants::load(store.as_ref(), workspace.clone(), grants, proof).await;

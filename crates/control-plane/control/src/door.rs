@@ -28,7 +28,7 @@ pub use self::{
     connections::NewConnection,
     fault::{DoorFault, DoorStop},
     foreign::DoorForeign,
-    requests::{DoorChoice, DoorHuman},
+    requests::{DoorBrowser, DoorChoice, DoorHuman},
     server::DoorServer,
 };
 use crate::Control;

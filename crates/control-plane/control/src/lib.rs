@@ -44,8 +44,8 @@ pub use catalog::{
 };
 pub use control::{Control, ControlOptions};
 pub use door::{
-    DoorAccess, DoorAnswer, DoorAsserted, DoorChoice, DoorDesk, DoorFault, DoorForeign, DoorForm,
-    DoorHuman, DoorServer, DoorStop, DoorToken, NewConnection,
+    DoorAccess, DoorAnswer, DoorAsserted, DoorBrowser, DoorChoice, DoorDesk, DoorFault,
+    DoorForeign, DoorForm, DoorHuman, DoorServer, DoorStop, DoorToken, NewConnection,
 };
 pub use error::ControlError;
 pub use follow::{FileStatus, Reloaded};

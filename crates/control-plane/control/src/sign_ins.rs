@@ -15,8 +15,8 @@ use narthex_audit::{AuditEvent, kind};
 use narthex_login::PublicOrigin;
 use narthex_model::{Alias, OAuth, ServerAuth, ServerState, Target, with_causes};
 use narthex_oauth_client::{
-    BeginAs, Begun, DeviceBegun, DeviceState, Finished, GrantStatus, SignInTarget, SignIns,
-    SignedOut, store::GrantKey,
+    BeginAs, Begun, BrowserAnswer, DeviceBegun, DeviceState, Finished, GrantStatus, SignInTarget,
+    SignIns, SignedOut, store::GrantKey,
 };
 use narthex_registry::{ServerResult, ServerRow, VerbError};
 use serde_json::Value;
@@ -139,7 +139,13 @@ impl SignInVerbs {
         session: Option<String>,
     ) -> Result<Finished, ControlError> {
         let finish = async move |this: Control| {
-            let finished = needed(&this)?.finish(&query, session.as_deref()).await;
+            let sign_ins = needed(&this)?;
+            let answer = BrowserAnswer {
+                query: &query,
+                server: server.as_deref(),
+                session: session.as_deref(),
+            };
+            let finished = sign_ins.finish(answer).await;
             match finished {
                 Ok(finished) => {
                     let alias = finished.alias.clone();
@@ -190,8 +196,8 @@ impl SignInVerbs {
         self.0.to_the_end(sign_out).await
     }
 
-    /// Asks a server's user to sign in again (E59): signs out, and starts a sign-in. `None` if there
-    /// is no such server (E58). A server without sign-in, or one that is disabled, does not change.
+    /// Asks a server's user to sign in again (E59): signs out, and starts a sign-in. `None` if
+    /// there is no such server (E58). A server without sign-in, or a disabled one, does not change.
     ///
     /// # Errors
     /// When the registry is closed, or the sign-in cannot be started.
@@ -216,6 +222,10 @@ impl SignInVerbs {
     /// server that waits for a sign-in, or has failed, connects again; others learn of it with
     /// their next request.
     pub fn was_stored(&self, key: &GrantKey) {
+        // Reads the row, and writes none, so that one change does not lead to another.
+        if let Some(sign_ins) = self.0.sign_ins() {
+            sign_ins.changed_elsewhere(key);
+        }
         let row = self.0.shared.registry.get(&key.server);
         let waits = |row: Arc<ServerRow>| {
             matches!(row.state, ServerState::Authenticating | ServerState::Error)

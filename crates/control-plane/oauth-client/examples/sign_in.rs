@@ -18,7 +18,7 @@ use std::{
 use bytes::Bytes;
 use narthex_model::{Alias, Provenance};
 use narthex_oauth_client::{
-    FileStore, RedirectBases, SignInHooks, SignInOptions, SignIns, SystemClock,
+    BrowserAnswer, FileStore, RedirectBases, SignInHooks, SignInOptions, SignIns, SystemClock,
 };
 use narthex_registry::{
     Layer, Registry, RegistryOptions, ServerResult,
@@ -127,7 +127,9 @@ async fn answer(
     let target = head.split(' ').nth(1).unwrap_or_default();
     let (status, text, server) = match target.split_once('?') {
         Some((path, query)) if path.starts_with("/oauth/callback") => {
-            match sign_ins.finish(query, None).await {
+            // The names of this program's servers need no decoding.
+            let server = path.strip_prefix("/oauth/callback/");
+            match sign_ins.finish(BrowserAnswer { query, server, session: None }).await {
                 Ok(done) => {
                     let text = format!("You are signed in to {}.", done.alias);
                     ("200 OK", text, Some(done.key.server))

@@ -100,6 +100,8 @@ struct Polled {
     found: Found,
     client: Client,
     device: Device,
+    /// Number of sign-outs before: a later one ends the consent.
+    sign_outs: u64,
 }
 
 /// Begins a consent on another device, and polls for its end in a task of its own.
@@ -110,6 +112,7 @@ pub(crate) async fn begin(
     holding: &Arc<Holding>,
     devices: &Devices,
 ) -> Result<DeviceBegun, SignInError> {
+    let sign_outs = holding.sign_outs();
     let entry = holding.entry();
     let person = entry.person()?;
     let parts = &holding.parts;
@@ -141,7 +144,7 @@ pub(crate) async fn begin(
     let (sender, state) = watch::channel(DeviceState::Pending);
     devices.add(id, Known { state, expires_at: begun.expires_at }, now)?;
     let holding = Arc::clone(holding);
-    let mut polled = Polled { holding, entry: Arc::clone(&entry), guard, found, client, device };
+    let mut polled = Polled { holding, entry, guard, found, client, device, sign_outs };
     let options = &parts.options;
     let polling = async move {
         let end = polled.poll().await;
@@ -179,7 +182,11 @@ impl Polled {
                     return DeviceState::Failed(SignInError::Stopped.to_string());
                 }
             }
+            if self.has_ended() {
+                return DeviceState::Expired;
+            }
             match self.ask().await {
+                DeviceStep::Granted(_) if self.has_ended() => return DeviceState::Expired,
                 DeviceStep::Wait(next) => pause = next,
                 DeviceStep::Granted(tokens) => return self.store(*tokens).await,
                 DeviceStep::Failed(DeviceError::Expired) => return DeviceState::Expired,
@@ -187,6 +194,11 @@ impl Polled {
                 DeviceStep::Failed(error) => return DeviceState::Failed(error.to_string()),
             }
         }
+    }
+
+    /// True after a sign-out.
+    fn has_ended(&self) -> bool {
+        self.holding.sign_outs() != self.sign_outs
     }
 
     async fn ask(&mut self) -> DeviceStep {

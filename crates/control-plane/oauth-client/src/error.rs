@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use narthex_model::ErrorKind;
+use narthex_model::{ErrorKind, command::narthex};
 use narthex_oauth::client::{
     AuthorizationError, CallbackFault, ConfiguredFault, DeviceError, DiscoveryError, Refusal,
     RegistrationError, RequestFault, WayError,
@@ -61,8 +61,8 @@ pub enum SignInError {
     /// The answer belongs to no open attempt.
     #[error(
         "no open sign-in belongs to this answer: it has ended after 10 minutes, was finished \
-         already, or was replaced by a later one; start it again with `narthex mcp authorize \
-         {server}`"
+         already, or was replaced by a later one; start it again with `{command}`",
+        command = narthex("mcp authorize {}", &[.server])
     )]
     NoAttempt {
         /// The server, if the answer names it.
@@ -102,7 +102,8 @@ pub enum SignInError {
     #[error(
         "`{server}` names another authorization server ({now}) than the one of its tokens \
          ({before}); register narthex there and set auth.client.clientId, or sign out with \
-         `narthex mcp sign-out {server}` if the client of the settings is registered at both"
+         `{command}` if the client of the settings is registered at both",
+        command = narthex("mcp sign-out {}", &[.server])
     )]
     IssuerMoved {
         /// The server.
@@ -129,8 +130,8 @@ pub enum SignInError {
     },
     /// A stored value cannot be read.
     #[error(
-        "the stored sign-in of `{server}` cannot be read; sign in anew with \
-             `narthex mcp reauthorize {server}`"
+        "the stored sign-in of `{server}` cannot be read; sign in anew with `{command}`",
+        command = narthex("mcp reauthorize {}", &[.server])
     )]
     Unreadable {
         /// The server.

@@ -171,6 +171,7 @@ mod tests {
         GrantKey { workspace: "w".to_owned(), server: "a".to_owned(), user: None }
     }
 
+    /// E135.
     #[tokio::test]
     async fn e31_the_file_is_private_and_another_process_reads_it() {
         let folder = tempfile::tempdir().unwrap();
@@ -188,6 +189,7 @@ mod tests {
         assert_eq!(store.grants("w".to_owned(), None).await.unwrap(), [(key(), facts)]);
     }
 
+    /// E135.
     #[tokio::test]
     async fn e31_a_file_that_is_none_of_ours_stays_and_is_named() {
         let folder = tempfile::tempdir().unwrap();
@@ -208,5 +210,25 @@ mod tests {
         assert!(matches!(taken, LeaseOutcome::Taken(_)));
         let held = other.lease(key(), "other".to_owned(), 60_000).await.unwrap();
         assert!(matches!(held, LeaseOutcome::Held { .. }));
+    }
+
+    /// E136: servers that store at the same moment lose no write.
+    #[tokio::test]
+    async fn e136_writes_at_the_same_moment_are_all_stored() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("sign-ins.json");
+        let (one, other) = (FileStore::new(&path), FileStore::new(&path));
+        let of = |server: String| GrantKey { server, ..key() };
+        for round in 0..8 {
+            let (a, b) = (of(format!("a{round}")), of(format!("b{round}")));
+            let facts = GrantFacts::default;
+            let (first, second) = tokio::join!(
+                one.put_grant(a, Secret::new("v"), facts()),
+                other.put_grant(b, Secret::new("v"), facts()),
+            );
+            first.unwrap();
+            second.unwrap();
+        }
+        assert_eq!(one.grants("w".to_owned(), None).await.unwrap().len(), 16);
     }
 }

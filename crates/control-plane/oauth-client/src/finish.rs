@@ -4,10 +4,12 @@ use narthex_model::Secret;
 use narthex_oauth::{
     client::{
         Asked, AuthorizationError, Binding, Callback, Failure, Grant, Refusal, TokenEndpoint,
-        TokenGrant, Tokens, shown_url,
+        TokenGrant, Tokens, redirect_uri, shown_url,
     },
     scopes::Scopes,
 };
+
+use url::Url;
 
 use crate::{
     SignInError,
@@ -17,9 +19,21 @@ use crate::{
     grant_row::GrantValue,
     guard::Guard,
     holding::Parts,
+    options::RedirectBases,
     state::OpenAttempt,
     store::{ClientKey, GrantFacts, GrantKey, GrantRow},
 };
+
+/// The answer that a browser brings from an authorization server.
+#[derive(Clone, Copy)]
+pub struct BrowserAnswer<'a> {
+    /// The query of the redirect.
+    pub query: &'a str,
+    /// The name of the server in the path of the redirect, decoded; `None` at the common address.
+    pub server: Option<&'a str>,
+    /// The hash of the login session of the browser; `None` if there is none.
+    pub session: Option<&'a str>,
+}
 
 /// A finished sign-in.
 #[derive(Debug, Clone)]
@@ -39,6 +53,8 @@ pub(crate) struct End {
     pub(crate) state_hash: String,
     pub(crate) key: GrantKey,
     pub(crate) alias: String,
+    /// The address of the MCP server.
+    pub(crate) server: Url,
     pub(crate) outcome: Result<GrantRow, Failed>,
 }
 
@@ -56,16 +72,17 @@ impl Failed {
     }
 }
 
-/// Finishes the attempt that an answer belongs to. `query` is the query of the redirect, `browser`
-/// the hash of the login session of the browser.
+/// Finishes the attempt that an answer belongs to. `is_current` tells if the grant is still one for
+/// this address.
 ///
 /// # Errors
 /// When the answer belongs to no open attempt.
 pub(crate) async fn finish(
     parts: &Parts,
-    query: &str,
-    browser: Option<&str>,
+    answer: BrowserAnswer<'_>,
+    is_current: impl Fn(&GrantKey, &Url) -> bool,
 ) -> Result<End, SignInError> {
+    let BrowserAnswer { query, server: name, session: browser } = answer;
     let callback = Callback::read(query)?;
     let none = || SignInError::NoAttempt {
         server: callback.place().filter(|name| is_shown(name)).unwrap_or_else(|| "NAME".into()),
@@ -73,15 +90,31 @@ pub(crate) async fn finish(
     let state_hash = callback.state_hash().ok_or_else(none)?;
     let row = parts.options.store.take_attempt(state_hash.clone()).await?;
     let opened = row.and_then(|row| OpenedAttempt::from_stored(&row.value)).ok_or_else(none)?;
+    let is_here = is_at(&parts.options.redirect_base, &opened.client.redirect_uri, name)
+        && is_current(&opened.key, &opened.server);
     let outcome = match redeem(parts, &opened, &callback, browser) {
+        _ if !is_here => Err(Failed::of(none())),
         Ok(code) => exchange(parts, &opened, &code).await,
         Err(error) if error.asks_for_other_scopes() => {
             Err(ask_again(parts, &opened, error.into()).await)
         }
         Err(error) => Err(Failed::of(error)),
     };
-    let OpenedAttempt { key, alias, .. } = opened;
-    Ok(End { state_hash, key, alias, outcome })
+    let OpenedAttempt { key, alias, server, .. } = opened;
+    Ok(End { state_hash, key, alias, server, outcome })
+}
+
+/// True if an answer came to the redirect URI of its attempt. Elsewhere it is the answer of another
+/// authorization server (RFC 9700, 4.4.2.2). Answers at an address of the settings are passed on by
+/// the operator's own means.
+fn is_at(bases: &RedirectBases, of_attempt: &str, server: Option<&str>) -> bool {
+    let is_below = |base: &Url| {
+        let common = redirect_uri(base, None);
+        let rest = of_attempt.strip_prefix(common.as_str());
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    let is_it = |base: &Url| redirect_uri(base, server).as_str() == of_attempt;
+    !bases.all().any(is_below) || bases.all().any(is_it)
 }
 
 /// True for a name that can be part of a command.

@@ -1,19 +1,26 @@
 //! The addresses that requests of one server's sign-in may go to (C9, S9).
 
+use std::net::IpAddr;
+
 use narthex_http_client::AllowedAddresses;
 use narthex_oauth::Reach;
 use tokio::net::lookup_host;
 use url::{Host, Origin, Url};
 
+/// Ends of names that exist in own networks alone.
+const OWN_NAMES: [&str; 5] = ["home", "internal", "intranet", "lan", "local"];
+
 /// The addresses that requests of one server's sign-in may go to: https to public hosts, and the
 /// host's own network only for servers that are there themselves.
+///
+/// The owner of a name can lead it to any network. So a server's name opens that network only to
+/// names beside it.
 #[derive(Debug, Clone)]
 pub(crate) struct Guard {
     reach: Reach,
     /// The origin of the server itself, whose documents are read as its messages are.
     server: Origin,
-    /// True if the server itself is on loopback or in a private network.
-    is_private: bool,
+    near: Near,
     /// Hosts that an operator chose for this server.
     chosen: Vec<Host<String>>,
 }
@@ -25,7 +32,7 @@ impl Guard {
         Self {
             reach: Reach::of(server),
             server: server.origin(),
-            is_private: is_private(server).await,
+            near: Near::of(server).await,
             chosen: hosts.collect(),
         }
     }
@@ -53,32 +60,81 @@ impl Guard {
         // An operator may choose an authorization server on loopback for any server.
         let is_usable =
             self.reach.check(url).is_ok() || (is_chosen && Reach::of(url).check(url).is_ok());
-        is_usable.then_some(match self.is_private || is_chosen {
+        is_usable.then_some(match is_chosen || self.near.has(&host) {
             true => AllowedAddresses::Anywhere,
             false => AllowedAddresses::Public,
         })
     }
 }
 
-/// True if a server is on loopback or in a private network. A name must lead there alone.
-async fn is_private(server: &Url) -> bool {
-    let is_private = |ip| !AllowedAddresses::Public.permits(ip);
-    match server.host() {
-        Some(Host::Ipv4(ip)) => is_private(ip.into()),
-        Some(Host::Ipv6(ip)) => is_private(ip.into()),
-        Some(Host::Domain("localhost")) => true,
-        Some(Host::Domain(name)) => {
-            let port = server.port_or_known_default().unwrap_or(443);
-            match lookup_host((name, port)).await {
-                Ok(found) => {
-                    let found: Vec<_> = found.collect();
-                    !found.is_empty() && found.iter().all(|address| is_private(address.ip()))
+/// The hosts that may be on loopback or in a private network, as the server itself is there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Near {
+    Nobody,
+    /// All hosts: the operator wrote an address, or a name that only the own network has.
+    All,
+    /// The host of this name, and those with the same parent.
+    Beside(String),
+}
+
+impl Near {
+    async fn of(server: &Url) -> Self {
+        let all_if = |is_private| if is_private { Self::All } else { Self::Nobody };
+        match server.host() {
+            Some(Host::Ipv4(ip)) => all_if(is_private(ip.into())),
+            Some(Host::Ipv6(ip)) => all_if(is_private(ip.into())),
+            Some(Host::Domain("localhost")) => Self::All,
+            Some(Host::Domain(name)) => {
+                let port = server.port_or_known_default().unwrap_or(443);
+                match leads_inside(name, port).await {
+                    true if is_of_own_network(name) => Self::All,
+                    true => Self::Beside(name.to_owned()),
+                    false => Self::Nobody,
                 }
-                Err(_unknown) => false,
             }
+            None => Self::Nobody,
         }
-        None => false,
     }
+
+    fn has(&self, host: &Host<String>) -> bool {
+        match (self, host) {
+            (Self::All, _) => true,
+            (Self::Beside(name), Host::Domain(host)) => is_beside(name, host),
+            (Self::Beside(_), Host::Ipv4(_) | Host::Ipv6(_)) | (Self::Nobody, _) => false,
+        }
+    }
+}
+
+fn is_private(ip: IpAddr) -> bool {
+    !AllowedAddresses::Public.permits(ip)
+}
+
+/// True if a name leads to loopback or a private network, and nowhere else.
+async fn leads_inside(name: &str, port: u16) -> bool {
+    match lookup_host((name, port)).await {
+        Ok(found) => {
+            let found: Vec<_> = found.collect();
+            !found.is_empty() && found.iter().all(|address| is_private(address.ip()))
+        }
+        Err(_unknown) => false,
+    }
+}
+
+/// True for a name that nobody can register for the whole Internet.
+fn is_of_own_network(name: &str) -> bool {
+    let name = name.trim_end_matches('.');
+    let end = name.rsplit('.').next().unwrap_or_default();
+    !name.contains('.') || OWN_NAMES.contains(&end)
+}
+
+/// True for the name of a server, and for those with the same parent.
+fn is_beside(server: &str, host: &str) -> bool {
+    let (server, host) = (server.trim_end_matches('.'), host.trim_end_matches('.'));
+    // The parent of a name with one dot is a whole part of the Internet.
+    let parent = server.split_once('.').map(|(_, parent)| parent);
+    let parent = parent.filter(|parent| parent.contains('.'));
+    let start = parent.and_then(|parent| host.strip_suffix(parent));
+    host == server || start.is_some_and(|start| start.is_empty() || start.ends_with('.'))
 }
 
 #[cfg(test)]
@@ -94,6 +150,7 @@ mod tests {
         Guard::of(&url(server), &chosen).await
     }
 
+    /// X-E37, X-E40, S9.
     #[tokio::test]
     async fn oauth_c9_a_public_server_leads_to_public_hosts_only() {
         let guard = guard("https://1.1.1.1/mcp", &[]).await;
@@ -114,6 +171,26 @@ mod tests {
         let private = guard("https://10.1.2.3/mcp", &[]).await;
         assert_eq!(private.allowed(&url("https://10.1.2.4/x")), anywhere);
         assert_eq!(private.allowed(&url("http://127.0.0.1/x")), None);
+    }
+
+    /// S9: the owner of a public name leads it to a private network while narthex looks.
+    #[test]
+    fn s9_a_name_that_leads_inside_opens_no_other_hosts() {
+        let near = Near::Beside("mcp.evil.example".to_owned());
+        let has = |text: &str| near.has(&Host::parse(text).unwrap());
+        for its_own in ["mcp.evil.example", "sso.evil.example", "evil.example", "a.b.evil.example"]
+        {
+            assert!(has(its_own), "{its_own}");
+        }
+        for other in ["10.0.0.1", "[::1]", "localhost", "wiki.corp.example", "notevil.example"] {
+            assert!(!has(other), "{other}");
+        }
+        assert!(!is_beside("evil.example", "corp.example"));
+        assert!(!Near::Nobody.has(&Host::parse("10.0.0.1").unwrap()));
+        for own in ["mcp", "mcp.lan", "a.b.internal."] {
+            assert!(is_of_own_network(own), "{own}");
+        }
+        assert!(!is_of_own_network("mcp.corp.example"));
     }
 
     #[tokio::test]

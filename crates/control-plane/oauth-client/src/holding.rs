@@ -6,7 +6,7 @@ use std::{
     pin::Pin,
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -23,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     SignInError, SignInOptions,
+    belonging::belongs,
     entry::{Entry, Mode},
     fetch::Fetcher,
     grant_row::Held,
@@ -105,11 +106,15 @@ impl Started {
 pub(crate) struct Holding {
     pub(crate) parts: Arc<Parts>,
     pub(crate) key: GrantKey,
-    entry: ArcSwap<Entry>,
+    /// The settings, which never change: a token of one server cannot come to another.
+    entry: Arc<Entry>,
+    /// The number of this credential among those of its key.
+    pub(crate) number: u32,
     state: ArcSwap<State>,
     work: Mutex<Option<Work>>,
     step_ups: Mutex<BTreeMap<String, StepUp>>,
     has_keep_alive: AtomicBool,
+    sign_outs: AtomicU64,
 }
 
 /// Shows the key alone.
@@ -120,15 +125,17 @@ impl fmt::Debug for Holding {
 }
 
 impl Holding {
-    pub(crate) fn new(parts: Arc<Parts>, key: GrantKey, entry: Entry) -> Self {
+    pub(crate) fn new(parts: Arc<Parts>, key: GrantKey, entry: Entry, number: u32) -> Self {
         Self {
             parts,
             key,
-            entry: ArcSwap::from_pointee(entry),
+            entry: Arc::new(entry),
+            number,
             state: ArcSwap::default(),
             work: Mutex::default(),
             step_ups: Mutex::default(),
             has_keep_alive: AtomicBool::new(false),
+            sign_outs: AtomicU64::new(0),
         }
     }
 
@@ -137,7 +144,7 @@ impl Holding {
     }
 
     pub(crate) fn entry(&self) -> Arc<Entry> {
-        self.entry.load_full()
+        Arc::clone(&self.entry)
     }
 
     pub(crate) fn state(&self) -> Arc<State> {
@@ -158,22 +165,18 @@ impl Holding {
         }));
     }
 
-    /// Takes over changed settings. The grant stays if it is still one of this server.
-    pub(crate) fn set_entry(&self, entry: Entry) {
-        self.entry.store(Arc::new(entry));
-        self.update(|state| {
-            state.read_at = None;
-            state.held = None;
-            state.refused = None;
-            state.attempt = None;
-            state.trouble = None;
-            state.unsaved = None;
-        });
+    /// The owner of leases: two credentials of one grant never renew it at once.
+    pub(crate) fn owner(&self) -> String {
+        let owner = &self.parts.options.owner;
+        match self.number {
+            0 => owner.clone(),
+            number => format!("{owner}#{number}"),
+        }
     }
 
     /// The property that decides about requests.
     pub(crate) fn kind(&self) -> Kind {
-        match &self.entry.load().mode {
+        match &self.entry.mode {
             Mode::Person(_) => Kind::Person,
             Mode::Faulty(_) => Kind::Faulty,
             Mode::Machine(machine) if machine.token_url.is_some() => Kind::EagerMachine,
@@ -277,8 +280,13 @@ impl Holding {
         Ok(())
     }
 
+    /// Takes over a row, if it is one of this server: a token of another one is forgotten.
     fn take(&self, row: &GrantRow) -> Result<(), SignInError> {
-        let held = Arc::new(Held::of(row, &self.entry.load().alias)?);
+        let held = Arc::new(Held::of(row, &self.entry.alias)?);
+        if !belongs(&held, &self.entry) {
+            self.forget();
+            return Ok(());
+        }
         self.update(|state| {
             // An open attempt for further scopes stays open.
             let requested = &held.value.grant.requested;
@@ -295,6 +303,14 @@ impl Holding {
 
     /// Forgets the grant, whose row is gone. Tells the owner and subscribers.
     pub(crate) fn forget(&self) {
+        if self.drop_held() {
+            self.parts.options.hooks.on_tokens_changed(&self.key, None);
+            self.parts.changed(&self.key);
+        }
+    }
+
+    /// Forgets the grant; true if there was one.
+    pub(crate) fn drop_held(&self) -> bool {
         let had = self.with_state(|state| state.held.is_some());
         self.update(|state| {
             state.held = None;
@@ -303,10 +319,26 @@ impl Holding {
             state.facts.expires_at = None;
             state.facts.can_renew = false;
         });
-        if had {
-            self.parts.options.hooks.on_tokens_changed(&self.key, None);
-            self.parts.changed(&self.key);
-        }
+        had
+    }
+
+    /// Number of sign-outs so far.
+    pub(crate) fn sign_outs(&self) -> u64 {
+        self.sign_outs.load(Ordering::Acquire)
+    }
+
+    /// Forgets the grant and the open attempt, which the caller ends.
+    pub(crate) fn signed_out(&self) -> Option<Arc<OpenAttempt>> {
+        let attempt = self.with_state(|state| state.attempt.clone());
+        let now = self.now();
+        self.sign_outs.fetch_add(1, Ordering::AcqRel);
+        self.drop_held();
+        self.update(|state| {
+            state.attempt = None;
+            state.trouble = None;
+            state.read_at = Some(now);
+        });
+        attempt
     }
 
     /// Notes a failure, and the time of the next try. The first failure in a row allows another try

@@ -9,6 +9,7 @@
 //! that it is for, and sealed in the store.
 
 mod attempt_row;
+mod belonging;
 mod client_choice;
 mod consent;
 mod credential;
@@ -24,6 +25,7 @@ mod guard;
 mod holding;
 mod job;
 mod keep_alive;
+mod known;
 mod loading;
 mod machine;
 mod memory_store;
@@ -41,7 +43,7 @@ pub use self::{
     entry::SignInTarget,
     error::SignInError,
     file_store::FileStore,
-    finish::Finished,
+    finish::{BrowserAnswer, Finished},
     memory_store::MemoryStore,
     options::{Clock, NoHooks, RedirectBases, SignInHooks, SignInOptions, SystemClock},
     sign_ins::{Begun, GrantStatus, SignIns},

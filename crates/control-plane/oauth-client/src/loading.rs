@@ -8,8 +8,9 @@ use narthex_oauth::{
 
 use crate::{
     SignInError,
-    entry::{Entry, Mode, Person},
-    grant_row::{ClientKind, GrantValue, Held},
+    belonging::is_of,
+    entry::{Entry, Mode},
+    grant_row::GrantValue,
     holding::Holding,
     store::GrantRow,
 };
@@ -60,39 +61,6 @@ pub(crate) fn take_over(holding: &Holding, row: &GrantRow) -> Result<(), SignInE
             holding.forget();
             Ok(())
         }
-    }
-}
-
-/// True if a stored grant is one of this entry: tokens of another server or client are not used.
-pub(crate) fn is_of(row: &GrantRow, entry: &Entry) -> bool {
-    let Ok(held) = Held::of(row, &entry.alias) else {
-        tracing::warn!(server.name = %entry.alias, "the stored sign-in cannot be read");
-        return false;
-    };
-    let GrantValue { grant, server, .. } = &held.value;
-    let is_of_mode = match &entry.mode {
-        Mode::Person(person) => {
-            grant.origin != TokenGrant::ClientCredentials && is_of_client(person, &held.value)
-        }
-        Mode::Machine(machine) => {
-            let settings = &machine.settings;
-            let (scopes, resource) = (settings.scopes.as_ref(), settings.resource.as_ref());
-            grant.origin == TokenGrant::ClientCredentials
-                && grant.client_id == machine.client_at(None).id
-                && scopes.is_none_or(|scopes| *scopes == grant.requested)
-                && resource.is_none_or(|_| settings.resource("") == grant.resource)
-        }
-        Mode::Faulty(_) => false,
-    };
-    is_of_mode && *server == entry.place()
-}
-
-/// True if the settings name the client of the grant, or none where narthex has its own.
-fn is_of_client(person: &Person, value: &GrantValue) -> bool {
-    let kind = value.client.as_ref().map(|client| client.kind);
-    match &person.settings.client {
-        Some(client) => client.id == value.grant.client_id,
-        None => kind != Some(ClientKind::Preregistered),
     }
 }
 

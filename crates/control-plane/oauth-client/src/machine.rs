@@ -12,12 +12,13 @@ use narthex_oauth::{
 
 use crate::{
     SignInError,
+    belonging::is_of,
     discover::Search,
     entry::{Entry, Mode},
     grant_row::{GrantValue, Held},
     guard::Guard,
     holding::Holding,
-    loading::{is_of, take_over},
+    loading::take_over,
     renewal::{failed, is_fresh},
     store::GrantRow,
 };

@@ -2,8 +2,7 @@
 
 use std::{fmt, sync::Arc, time::SystemTime};
 
-use narthex_http_client::Proxies;
-use rustls::pki_types::CertificateDer;
+use narthex_http_client::{CertificateDer, Proxies};
 use tokio::runtime::Handle;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use url::Url;

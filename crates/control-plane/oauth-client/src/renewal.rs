@@ -177,7 +177,7 @@ impl Renewal<'_> {
         let until = Instant::now() + LEASE_WAIT;
         loop {
             let key = holding.key.clone();
-            let leased = options.store.lease(key.clone(), options.owner.clone(), LEASE_MS).await?;
+            let leased = options.store.lease(key.clone(), holding.owner(), LEASE_MS).await?;
             match leased {
                 LeaseOutcome::Absent => {
                     holding.forget();

@@ -1,10 +1,6 @@
 //! All sign-ins of one process.
 
-use std::{
-    collections::HashMap,
-    fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{fmt, sync::Arc};
 
 use narthex_model::{OAuth, ServerAuth, SharedGrant};
 use narthex_oauth::client::{ClientDocument, redirect_uri};
@@ -17,12 +13,13 @@ use crate::{
     consent::{self, BeginAs, Consent},
     credential::ServerCredential,
     device::{self, DeviceBegun, DeviceState, Devices},
-    entry::Entry,
+    entry::place,
     fetch::Fetcher,
-    finish::{self, Finished},
+    finish::{self, BrowserAnswer, Finished},
     holding::{Holding, Parts},
     job::{self, Job},
     keep_alive,
+    known::Known,
     options::SignInOptions,
     sign_out::{self, SignedOut},
     state::OpenAttempt,
@@ -44,7 +41,7 @@ pub struct SignIns {
 
 struct Inner {
     parts: Arc<Parts>,
-    credentials: Mutex<HashMap<GrantKey, Arc<ServerCredential>>>,
+    known: Known,
     devices: Devices,
 }
 
@@ -71,7 +68,7 @@ pub struct GrantStatus {
 /// Shows the number of servers alone.
 impl fmt::Debug for SignIns {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "SignIns({} servers)", self.known().len())
+        write!(f, "SignIns({} servers)", self.inner.known.count())
     }
 }
 
@@ -86,8 +83,8 @@ impl SignIns {
             stop: options.shutdown.child_token(),
             options,
         };
-        let (credentials, devices) = (Mutex::default(), Devices::default());
-        Self { inner: Arc::new(Inner { parts: Arc::new(parts), credentials, devices }), workspace }
+        let (known, devices) = (Known::default(), Devices::default());
+        Self { inner: Arc::new(Inner { parts: Arc::new(parts), known, devices }), workspace }
     }
 
     /// The same sign-ins for another workspace: servers that belong to no human are those of it.
@@ -136,51 +133,63 @@ impl SignIns {
         Err(SignInError::Busy { server: server.alias.clone() })
     }
 
-    /// Finishes a sign-in with the browser's answer. `query` is the query of the redirect, and
-    /// `browser` the hash of the login session of the browser that brings the answer.
+    /// Finishes a sign-in with the browser's answer.
     ///
     /// The work goes on if the caller stops waiting, as a code counts once.
     ///
     /// # Errors
-    /// When the answer belongs to no open attempt, or the authorization server gives no tokens.
-    pub async fn finish(
-        &self,
-        query: &str,
-        browser: Option<&str>,
-    ) -> Result<Finished, SignInError> {
+    /// When the answer belongs to no open attempt, came to the address of another server, or the
+    /// authorization server gives no tokens.
+    pub async fn finish(&self, answer: BrowserAnswer<'_>) -> Result<Finished, SignInError> {
+        let BrowserAnswer { query, server, session } = answer;
         let (me, query) = (self.clone(), query.to_owned());
-        let browser = browser.map(str::to_owned);
-        let finishing = async move { me.finish_here(&query, browser.as_deref()).await };
+        let (server, session) = (server.map(str::to_owned), session.map(str::to_owned));
+        let finishing = async move {
+            let (server, session) = (server.as_deref(), session.as_deref());
+            me.finish_here(BrowserAnswer { query: &query, server, session }).await
+        };
         let options = &self.inner.parts.options;
         let ended = options.tasks.spawn_on(finishing, &options.runtime).await;
         ended.unwrap_or(Err(SignInError::Stopped))
     }
 
-    async fn finish_here(
-        &self,
-        query: &str,
-        browser: Option<&str>,
-    ) -> Result<Finished, SignInError> {
-        let end = finish::finish(&self.inner.parts, query, browser).await?;
-        let finish::End { state_hash, key, alias, outcome } = end;
-        let holding = self.known().get(&key).map(|known| Arc::clone(&known.holding));
+    async fn finish_here(&self, answer: BrowserAnswer<'_>) -> Result<Finished, SignInError> {
+        let known = &self.inner.known;
+        // The address of an entry may have changed since its attempt was opened.
+        let is_current = |key: &GrantKey, server: &Url| {
+            let all = known.of(key);
+            all.is_empty() || of_place(&all, server).is_some()
+        };
+        let end = finish::finish(&self.inner.parts, answer, is_current).await?;
+        let finish::End { state_hash, key, alias, server, outcome } = end;
+        let all = known.of(&key);
+        let has_it = |one: &&Arc<ServerCredential>| {
+            let is_it = |open: &Arc<OpenAttempt>| open.state_hash == state_hash;
+            one.holding.with_state(|state| state.attempt.as_ref().is_some_and(is_it))
+        };
+        let own = all.iter().find(has_it).or_else(|| of_place(&all, &server));
         match outcome {
             Ok(row) => {
-                match holding {
-                    Some(holding) => holding.given(&row)?,
+                let is_own =
+                    |one: &Arc<ServerCredential>| own.is_some_and(|own| Arc::ptr_eq(own, one));
+                for other in all.iter().filter(|one| !is_own(one)) {
+                    other.holding.adopt(&row)?;
+                }
+                match own {
+                    Some(own) => own.holding.given(&row)?,
                     None => self.given_elsewhere(&key, &row.facts),
                 }
                 Ok(Finished { key, alias, facts: row.facts })
             }
             Err(failed) => {
-                if let Some(holding) = holding {
+                for one in &all {
                     let is_it = |open: &Arc<OpenAttempt>| open.state_hash == state_hash;
-                    holding.update(|state| {
+                    one.holding.update(|state| {
                         state.attempt = state.attempt.take().filter(|open| !is_it(open));
                     });
-                    if let Some(next) = failed.next {
-                        consent::show(&holding, &alias, *next).await;
-                    }
+                }
+                if let (Some(own), Some(next)) = (own, failed.next) {
+                    consent::show(&own.holding, &alias, *next).await;
                 }
                 Err(failed.error)
             }
@@ -214,20 +223,19 @@ impl SignIns {
     /// # Errors
     /// When the store fails.
     pub async fn sign_out(&self, key: &GrantKey) -> Result<SignedOut, SignInError> {
-        let known = self.known().get(key).cloned();
-        let entry = known.as_ref().map(|known| known.holding.entry());
-        let done = sign_out::sign_out(&self.inner.parts, key, entry.as_deref()).await?;
-        if let Some(known) = known {
-            let holding = &known.holding;
-            holding.forget();
-            let now = holding.now();
-            holding.update(|state| {
-                state.attempt = None;
-                state.trouble = None;
-                state.read_at = Some(now);
-            });
-        } else if done.had_grant {
-            let parts = &self.inner.parts;
+        let parts = &self.inner.parts;
+        let known = self.inner.known.of(key);
+        let entries: Vec<_> = known.iter().map(|one| one.holding.entry()).collect();
+        let done = sign_out::sign_out(parts, key, &entries).await?;
+        let mut had_grant = done.had_grant;
+        for one in &known {
+            had_grant |= one.holding.with_state(|state| state.held.is_some());
+            if let Some(open) = one.holding.signed_out() {
+                // A page that is still open signs nobody in again.
+                drop(parts.options.store.take_attempt(open.state_hash.clone()).await);
+            }
+        }
+        if had_grant {
             parts.options.hooks.on_tokens_changed(key, None);
             parts.changed(key);
         }
@@ -237,19 +245,14 @@ impl SignIns {
     /// The status of a grant, from memory. `None` if nothing is known of it.
     #[must_use]
     pub fn status(&self, key: &GrantKey) -> Option<GrantStatus> {
-        let known = self.known().get(key).cloned()?;
-        status(&known.holding)
+        newest(&self.inner.known.of(key))
     }
 
     /// The status of all grants of this process, from memory.
     #[must_use]
     pub fn statuses(&self) -> Vec<(GrantKey, GrantStatus)> {
-        let known: Vec<_> = self.known().values().cloned().collect();
-        let statuses = known.iter().filter_map(|known| {
-            let holding = &known.holding;
-            Some((holding.key.clone(), status(holding)?))
-        });
-        statuses.collect()
+        let known = self.inner.known.by_grant();
+        known.into_iter().filter_map(|(key, of)| Some((key, newest(&of)?))).collect()
     }
 
     /// Narthex's client id metadata document, if it has a public address (C12).
@@ -269,45 +272,25 @@ impl SignIns {
     /// Reads a grant again that another process may have stored or dropped. Does nothing for a
     /// server that this process does not know, and does not wait.
     pub fn changed_elsewhere(&self, key: &GrantKey) {
-        let known = self.known().get(key).cloned();
-        let is_read = |known: &Arc<ServerCredential>| {
-            known.holding.with_state(|state| state.read_at.is_some())
-        };
-        if let Some(known) = known.filter(is_read) {
-            drop(job::start(&known.holding, Job::Load));
+        let is_read =
+            |one: &Arc<ServerCredential>| one.holding.with_state(|state| state.read_at.is_some());
+        for one in self.inner.known.of(key).iter().filter(|one| is_read(one)) {
+            drop(job::start(&one.holding, Job::Load));
         }
     }
 
     /// Ends the waiting tasks, and waits for those that talk to an authorization server.
     pub async fn close(&self) {
         self.inner.parts.stop.cancel();
-        let known: Vec<_> = self.known().values().cloned().collect();
-        for known in known {
-            known.holding.rest().await;
+        let known = self.inner.known.by_grant();
+        for one in known.into_iter().flat_map(|(_, of)| of) {
+            one.holding.rest().await;
         }
-    }
-
-    fn known(&self) -> MutexGuard<'_, HashMap<GrantKey, Arc<ServerCredential>>> {
-        self.inner.credentials.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The credential of a server, with these settings.
     fn hold(&self, server: &SignInTarget) -> Arc<ServerCredential> {
-        let SignInTarget { key, alias, url, auth, session: _ } = server;
-        let mut credentials = self.known();
-        if let Some(known) = credentials.get(key).cloned() {
-            drop(credentials);
-            if !known.holding.entry().is_of(alias, url, auth) {
-                known.holding.set_entry(Entry::new(alias, url, auth));
-                keep_alive::watch(&known.holding);
-            }
-            return known;
-        }
-        let entry = Entry::new(alias, url, auth);
-        let holding = Holding::new(Arc::clone(&self.inner.parts), key.clone(), entry);
-        let credential = Arc::new(ServerCredential { holding: Arc::new(holding) });
-        credentials.insert(key.clone(), Arc::clone(&credential));
-        drop(credentials);
+        let credential = self.inner.known.hold(&self.inner.parts, server);
         keep_alive::watch(&credential.holding);
         credential
     }
@@ -361,6 +344,22 @@ fn open_attempt(holding: &Holding, session: Option<&str>) -> Option<Begun> {
         let (url, redirect_uri) = (url.clone(), redirect_uri.clone());
         Some(Begun { url, expires_at: *expires_at, redirect_uri })
     })
+}
+
+/// The credential of a server's address that was asked for last.
+fn of_place<'k>(
+    known: &'k [Arc<ServerCredential>],
+    server: &Url,
+) -> Option<&'k Arc<ServerCredential>> {
+    let place = place(server);
+    known.iter().rfind(|one| one.holding.entry().place() == place)
+}
+
+/// The status of the server that was asked for last, and of no other address of its grant.
+fn newest(known: &[Arc<ServerCredential>]) -> Option<GrantStatus> {
+    let place = known.last()?.holding.entry().place();
+    let is_here = |one: &&Arc<ServerCredential>| one.holding.entry().place() == place;
+    known.iter().rev().filter(is_here).find_map(|one| status(&one.holding))
 }
 
 fn status(holding: &Holding) -> Option<GrantStatus> {

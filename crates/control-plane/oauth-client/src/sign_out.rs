@@ -1,5 +1,7 @@
 //! Sign-outs: revocation at the authorization server, and the end of the rows (C29).
 
+use std::sync::Arc;
+
 use narthex_oauth::client::{ClientIdentity, Revocation, RevocationOutcome, TokenEndpoint};
 use url::Url;
 
@@ -34,22 +36,25 @@ pub enum Revoked {
     Nothing,
 }
 
-/// Revokes the tokens of a grant, and drops its row. `entry` has the settings of the server, if
-/// they are known.
+/// Revokes the tokens of a grant, and drops its row. Of `entries`, only the settings of the server
+/// that the tokens were given for are used.
 ///
 /// # Errors
 /// When the store fails.
 pub(crate) async fn sign_out(
     parts: &Parts,
     key: &GrantKey,
-    entry: Option<&Entry>,
+    entries: &[Arc<Entry>],
 ) -> Result<SignedOut, SignInError> {
     let row = parts.options.store.grant(key.clone()).await?;
     let Some(row) = row else {
         return Ok(SignedOut { had_grant: false, revoked: Revoked::Nothing });
     };
     let revoked = match GrantValue::from_stored(&row.value) {
-        Some(value) => revoke(parts, &value, entry).await,
+        Some(value) => {
+            let entry = entries.iter().rfind(|entry| entry.place() == value.server);
+            revoke(parts, &value, entry.map(|entry| &**entry)).await
+        }
         None => Revoked::Failed("the stored tokens cannot be read".to_owned()),
     };
     parts.options.store.drop_grant(key.clone(), None).await?;

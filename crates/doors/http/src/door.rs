@@ -31,7 +31,7 @@ use crate::{
     body::RequestBody,
     calling, cors,
     hub::Hub,
-    legacy, oauth,
+    legacy,
     post::{self, Post},
     problem::Problem,
     respond::{self, Response, closing, text, unstored},
@@ -202,25 +202,18 @@ impl Door {
         }
     }
 
+    /// Answers a request. Rare ways are boxed, so that calls have small futures.
     async fn admitted(self: &Arc<Self>, request: Request<RequestBody>) -> Response {
         let (parts, body) = request.into_parts();
         if !self.guard.admits(&parts.uri, &parts.headers) {
-            self.refused("host_or_origin");
-            let text = "this Host or Origin is not allowed; use the daemon's own address, or add \
-                        the name to `http.allowed_hosts` or `http.allowed_origins` in the settings";
-            return closing(Problem::new(ErrorKind::Denied, text).answer());
+            return self.turned_away();
         }
         let found = routes::find(parts.uri.path());
         let open = found.map(|place| place.first()).filter(|route| route.access == Access::Open);
         if let Some(route) = open {
-            return match route.target {
-                // Boxed: this rare path must not enlarge the future of every call.
-                Target::Ready => Box::pin(self.readiness(&parts)).await,
-                _ => health(&parts.method, Ok(())),
-            };
+            return self.answer_anyone(route.target, &parts).await;
         }
         if let Some(place) = found.filter(|place| matches!(place.first().access, Access::Own(_))) {
-            // Boxed: this rare path must not enlarge the future of every call.
             return Box::pin(self.own(&place, &parts, body)).await;
         }
         if let Some(refused) = found.and_then(|place| self.refuse_query(&place, &parts)) {
@@ -256,19 +249,17 @@ impl Door {
             (Access::Client, Caller::Principal(principal)) => {
                 return self.no_run(&principal, parts.uri.path());
             }
+            (_, Caller::Principal(_)) if place.route(&parts.method).is_none() => {
+                return wrong_method(&place.allowed());
+            }
             (_, Caller::Principal(principal)) => {
-                if place.route(&parts.method).is_none() {
-                    return wrong_method(&place.allowed());
-                }
-                let (door, segments, parts) = (self, place.segments, &parts);
-                let held = Held::default();
-                let asked = Asked { door, target: route.target, segments, parts, principal, held };
-                // Boxed: this rare path must not enlarge the future of every call.
+                let (door, target, held) = (self, route.target, Held::default());
+                let (segments, parts) = (place.segments, &parts);
+                let asked = Asked { door, target, segments, parts, principal, held };
                 return Box::pin(asked.answer(route.access, body)).await;
             }
         };
         if route.target == Target::Vfs {
-            // Boxed, so that calls have small futures.
             return Box::pin(self.files(run, &place, &parts, body)).await;
         }
         let (run, endpoint) = match self.entered(route, place.segments[0], run, &parts) {
@@ -279,6 +270,23 @@ impl Door {
         match route.target {
             Target::ToolCall => Box::pin(self.tool_call(visit, body)).await,
             _ => self.mcp(visit, body).await,
+        }
+    }
+
+    /// Refuses a request of a page or a name that the door does not serve.
+    fn turned_away(&self) -> Response {
+        self.refused("host_or_origin");
+        let text = "this Host or Origin is not allowed; use the daemon's own address, or add \
+                    the name to `http.allowed_hosts` or `http.allowed_origins` in the settings";
+        closing(Problem::new(ErrorKind::Denied, text).answer())
+    }
+
+    /// Answers a request that needs no token.
+    async fn answer_anyone(&self, target: Target, parts: &Parts) -> Response {
+        match target {
+            // Boxed: this rare path must not enlarge the future of every call.
+            Target::Ready => Box::pin(self.readiness(parts)).await,
+            _ => health(&parts.method, Ok(())),
         }
     }
 
@@ -313,7 +321,6 @@ impl Door {
     /// Serves a route with a proof of its own.
     async fn own(&self, place: &Place<'_>, parts: &Parts, body: RequestBody) -> Response {
         match (place.first().target, place.route(&parts.method)) {
-            (Target::OAuth(_), _) => oauth::answer(self, place, parts).await,
             (Target::Program(target), Some(_)) => self.program(target, parts, body).await,
             (Target::Program(_), None) => wrong_method(&place.allowed()),
             _ => self.sign_in(place, parts, body).await,

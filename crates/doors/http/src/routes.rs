@@ -5,12 +5,9 @@ mod place;
 use narthex_definitions::reviews::DefinitionVerdict;
 use narthex_model::{CatalogKind, Role};
 
-use crate::oauth::OAuthTarget;
 use crate::openapi::Access;
 use crate::{
-    servers::{
-        EventTarget, GrantTarget, OutboundTarget, ServerSignInTarget, ShareTarget, WatchTarget,
-    },
+    servers::{EventTarget, GrantTarget, OutboundTarget, ShareTarget, WatchTarget},
     signin::SignInTarget,
 };
 
@@ -84,6 +81,19 @@ pub(crate) enum AccessTarget {
     TokenRevoke,
 }
 
+/// The target of a route about the sign-in to a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ServerSignInTarget {
+    /// Starts a sign-in.
+    Begin,
+    /// Shows the state of a sign-in at another device.
+    Device,
+    /// Signs out, and starts a sign-in.
+    Again,
+    /// Signs out.
+    End,
+}
+
 /// The target of a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Target {
@@ -129,8 +139,6 @@ pub(crate) enum Target {
     SignIn(SignInTarget),
     /// A program at the authorization server of the door.
     Program(ProgramTarget),
-    /// The end of a sign-in to a server.
-    OAuth(OAuthTarget),
     /// The sign-in to a server of the configuration.
     ServerSignIn(ServerSignInTarget),
     Clients,
@@ -261,18 +269,13 @@ pub const ROUTES: &[Route] = &[
     own("/consent/{token}", "POST", BROWSER, SignInTarget::ConsentAnswer),
     own(DECIDE, READ, "the session's cookie; without it, the sign-in page", SignInTarget::Decision),
     own(DECIDE, "POST", SESSION, SignInTarget::Decide),
-    route("/oauth/callback", "GET", Access::Own(ATTEMPT), Target::OAuth(OAuthTarget::Callback)),
-    route(
-        "/oauth/callback/{server}",
-        "GET",
-        Access::Own(ATTEMPT),
-        Target::OAuth(OAuthTarget::Callback),
-    ),
-    route(
+    own("/oauth/callback", "GET", ATTEMPT, SignInTarget::ServerCallback),
+    own("/oauth/callback/{server}", "GET", ATTEMPT, SignInTarget::ServerCallback),
+    own(
         "/oauth/client-metadata.json",
         READ,
-        Access::Own("none: authorization servers read it"),
-        Target::OAuth(OAuthTarget::ClientMetadata),
+        "none: authorization servers read it",
+        SignInTarget::ClientMetadata,
     ),
     route("/metrics", READ, Access::Whole, Target::Metrics),
     route("/api/status", READ, Access::Shared, Target::Status),

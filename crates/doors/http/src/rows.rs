@@ -1,8 +1,12 @@
 //! The registry's rows as the API shows them: without secrets and without arguments (E147).
 
-use std::{borrow::Cow, sync::Arc, time::SystemTime};
+use std::{
+    borrow::Cow,
+    sync::Arc,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
 
-use narthex_control::{Control, FileStatus, SignInVerbs};
+use narthex_control::{Control, FileStatus, GrantFacts, SignInVerbs};
 use narthex_gateway::shown;
 use narthex_model::{CallError, Pid, Reader, RowWarning, ServerDefinition, Target, Timestamp};
 use narthex_policy::RunPolicy;
@@ -13,10 +17,9 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::{
     auth::Principal,
-    servers::facts,
     shapes::{
         self, File, ListedTool, Nullable, RowWarnings, ServerBrief, ServerCapabilities,
-        ServerDetails, ServerFailure, WordsForRuns,
+        ServerDetails, ServerFailure, ServerSignIn, WordsForRuns,
     },
 };
 
@@ -143,8 +146,27 @@ impl shapes::ServerRow {
             control.zip(alias).and_then(|(control, alias)| SignInVerbs::of(control).status(alias));
         let Some(status) = status else { return self };
         let auth_url = status.pending.as_ref().map(ToString::to_string);
-        Self { auth_url, sign_in: facts(&status.facts), ..self }
+        Self { auth_url, sign_in: sign_in(&status.facts), ..self }
     }
+}
+
+/// The stored facts of a sign-in. `None` before the first tokens.
+fn sign_in(facts: &GrantFacts) -> Option<ServerSignIn> {
+    let time = |seconds: Option<u64>| seconds.map(|seconds| at(seconds).into());
+    (!facts.issuer.is_empty()).then(|| ServerSignIn {
+        issuer: facts.issuer.clone(),
+        scopes: facts.scopes.split_whitespace().map(str::to_owned).collect(),
+        expires_at: time(facts.expires_at),
+        can_renew: facts.can_renew,
+        succeeded_at: time(facts.succeeded_at),
+        failed_at: time(facts.failed_at),
+        failure: facts.failure.clone(),
+    })
+}
+
+/// The time of a number of seconds since 1970. A number beyond all times is the beginning.
+pub(crate) fn at(seconds: u64) -> SystemTime {
+    UNIX_EPOCH.checked_add(Duration::from_secs(seconds)).unwrap_or(UNIX_EPOCH)
 }
 
 /// A row without its name, for a reader, with its path in the files of a run (R-C1).
@@ -257,5 +279,27 @@ pub(crate) fn file(status: &FileStatus) -> File {
         refused_since: refused_since.map(Into::into),
         gone_since: gone_since.map(Into::into),
         last_read: last_read.map(Into::into),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// E27: the row of a server shows the facts of its tokens, and a server without tokens none.
+    #[test]
+    fn e27_facts_of_a_sign_in_are_shown_once_there_are_tokens() {
+        assert_eq!(sign_in(&GrantFacts::default()), None);
+        let shown = sign_in(&GrantFacts {
+            issuer: "https://as.example.com".to_owned(),
+            scopes: "read  write".to_owned(),
+            expires_at: Some(0),
+            can_renew: true,
+            ..GrantFacts::default()
+        });
+        let shown = serde_json::to_value(shown).unwrap();
+        assert_eq!(shown["scopes"], serde_json::json!(["read", "write"]));
+        assert_eq!(shown["expiresAt"], "1970-01-01T00:00:00.000Z");
+        assert_eq!(at(u64::MAX), UNIX_EPOCH);
     }
 }

@@ -46,14 +46,8 @@ use serde::Serialize;
 #[cfg(test)]
 pub(crate) use self::query::page_sizes;
 pub(crate) use self::{
-    access::page_of,
-    events::EventTarget,
-    grants::GrantTarget,
-    outbound::OutboundTarget,
-    query::Query,
-    shares::ShareTarget,
-    sign_ins::{ServerSignInTarget, facts},
-    watched::WatchTarget,
+    access::page_of, events::EventTarget, grants::GrantTarget, outbound::OutboundTarget,
+    query::Query, shares::ShareTarget, watched::WatchTarget,
 };
 use crate::{
     Access,
@@ -196,7 +190,6 @@ impl Asked<'_> {
             Target::AuditSettings => self.audit_settings(body).await,
             // The door answers these routes itself.
             Target::SignIn(_)
-            | Target::OAuth(_)
             | Target::Program(_)
             | Target::Health
             | Target::Ready

@@ -13,7 +13,7 @@ mod passkeys;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header, request::Parts};
-use narthex_control::{Control, ControlError, NewSession, SignedIn};
+use narthex_control::{Control, ControlError, NewSession, SignInVerbs, SignedIn};
 use narthex_gateway::Holder;
 use narthex_model::{ErrorKind, json::shortened};
 use percent_encoding::percent_decode_str;
@@ -21,8 +21,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Map;
 use subtle::ConstantTimeEq;
 
+pub(crate) use self::cookie::session_cookie;
 use self::cookie::{Jar, Kept};
-pub(crate) use self::{cookie::session_cookie, page::escaped};
 use crate::listener::single;
 use crate::{
     body::{self, RequestBody, Room},
@@ -30,6 +30,7 @@ use crate::{
     problem::Problem,
     respond::{self, Response},
     routes::Segments,
+    server_sign_in::{self, Redirect},
     servers::changes::of_body,
     shapes::{CsrfForm, EmptyForm, LinkForm},
 };
@@ -66,6 +67,10 @@ pub(crate) enum SignInTarget {
     /// The page on which a human decides a run's grant request.
     Decision,
     Decide,
+    /// The end of a sign-in to a server.
+    ServerCallback,
+    /// The client id metadata document.
+    ClientMetadata,
 }
 
 impl SignInTarget {
@@ -90,7 +95,9 @@ impl SignInTarget {
             | Self::Consent
             | Self::ConsentAnswer
             | Self::Decision
-            | Self::Decide => None,
+            | Self::Decide
+            | Self::ServerCallback
+            | Self::ClientMetadata => None,
         }
     }
 }
@@ -111,6 +118,8 @@ impl Visitor<'_> {
         let answered = match self.target {
             SignInTarget::Script => Ok(page::asset(page::SCRIPT, "text/javascript; charset=utf-8")),
             SignInTarget::Style => Ok(page::asset(page::STYLE, "text/css; charset=utf-8")),
+            SignInTarget::ServerCallback => self.finish_server().await,
+            SignInTarget::ClientMetadata => self.client_metadata(),
             _ => self.dispatch(body).await,
         };
         answered.unwrap_or_else(|problem| {
@@ -153,7 +162,10 @@ impl Visitor<'_> {
             SignInTarget::ConsentAnswer => self.answer_consent(body).await,
             SignInTarget::Decision => self.decision().await,
             SignInTarget::Decide => self.decide(body).await,
-            SignInTarget::Script | SignInTarget::Style => Err(nothing()),
+            SignInTarget::Script
+            | SignInTarget::Style
+            | SignInTarget::ServerCallback
+            | SignInTarget::ClientMetadata => Err(nothing()),
         }
     }
 
@@ -188,6 +200,28 @@ impl Visitor<'_> {
             return Err(Problem::new(ErrorKind::Denied, text));
         }
         Ok(None)
+    }
+
+    /// Finishes a sign-in to a server with the redirect of its authorization server, which may come
+    /// to another address than the public one.
+    async fn finish_server(&self) -> Answered {
+        self.control.sign_ins().ok_or_else(nothing)?;
+        let redirect = Redirect {
+            query: self.parts.uri.query().unwrap_or_default().to_owned(),
+            server: Some(self.segment()).filter(|server| !server.is_empty()),
+            session: self.session()?.map(|(_, signed_in)| signed_in.session),
+        };
+        let ended = server_sign_in::finish(self.control, redirect).await;
+        if ended.is_unproved {
+            self.door.refused("server_sign_in");
+        }
+        Ok(page::of_server(&ended))
+    }
+
+    /// Narthex's description of itself for authorization servers.
+    fn client_metadata(&self) -> Answered {
+        let document = SignInVerbs::of(self.control).client_document().ok_or_else(nothing)?;
+        Ok(respond::json(StatusCode::OK, document.to_string().into_bytes().into()))
     }
 
     async fn page(&self) -> Answered {

@@ -58,7 +58,13 @@ pub async fn run(
         McpDaemonCommand::Enable { name } => verbs::enable(&name, &context).await,
         McpDaemonCommand::Disable { name } => verbs::disable(&name, &context).await,
         McpDaemonCommand::Reconnect { name } => verbs::reconnect(&name, &context).await,
-        McpDaemonCommand::Authorize(args) => authorize::run(&args, &context).await,
+        McpDaemonCommand::Authorize(args) => {
+            let client = DaemonClient::operator(&context.daemon)?;
+            match authorize::run(&args, &client, &context).await {
+                Err(failure) => Err(with_names(&args.name, Whose::Daemon, failure, &client).await),
+                done => done,
+            }
+        }
         McpDaemonCommand::Reauthorize(args) => verbs::reauthorize(&args, &context).await,
         McpDaemonCommand::SignOut { name } => verbs::sign_out(&name, &context).await,
     }

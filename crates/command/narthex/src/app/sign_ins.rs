@@ -1,13 +1,14 @@
 //! The sign-ins to servers: made before the registry, which asks them for credentials.
 
-use std::{sync::Arc, time::Duration};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use narthex_client::door::local_url;
 use narthex_control::{
-    CLIENT_METADATA, CLIENT_NAME, Control, ServerSignIns, SignInCounts, SignInVerbs,
-    oauth::StoredTokens, public_base,
+    CLIENT_METADATA, CLIENT_NAME, Control, ControlOptions, ServerSignIns, SignInCounts,
+    SignInVerbs, oauth::StoredTokens, public_base,
 };
 use narthex_gateway::{Gateway, metrics::Labelled};
+use narthex_http_client::Proxies;
 use narthex_model::WorkspaceId;
 use narthex_oauth_client::{
     Clock, MemoryStore, NoHooks, RedirectBases, SignInOptions, SignIns, SystemClock,
@@ -18,7 +19,7 @@ use tokio::{runtime::Handle, time::timeout};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use url::Url;
 
-use super::{AppOptions, Servers, in_process::WithoutPeople};
+use super::in_process::WithoutPeople;
 
 /// Time that open requests to authorization servers get at the end.
 const END: Duration = Duration::from_secs(5);
@@ -31,67 +32,74 @@ pub(super) struct Opened {
     stored: Arc<StoredTokens>,
 }
 
-/// The sign-ins of this process, and the credentials of its servers. Without a store, or without a
-/// door to which a browser comes back, there are only credentials for which no person is needed.
-pub(super) fn open(options: &AppOptions) -> (Option<Opened>, Arc<dyn CredentialSource>) {
-    let opened = Opened::of(options);
-    let credentials: Arc<dyn CredentialSource> = match &opened {
-        Some(opened) => Arc::new(opened.all.sign_ins.clone()),
-        None => Arc::new(WithoutPeople(in_memory(options))),
-    };
-    (opened, credentials)
+/// The parts of an app from which its sign-ins are made.
+pub(super) struct Wanted<'a> {
+    /// The control plane, if the servers come from files.
+    pub(super) followed: Option<&'a ControlOptions>,
+    /// The address of the door, with true if it encrypts.
+    pub(super) door: Option<(SocketAddr, bool)>,
+    pub(super) client_metadata_url: Option<&'a Url>,
+    pub(super) proxies: &'a Arc<Proxies>,
+    /// The id of this process.
+    pub(super) owner: &'a str,
 }
 
-impl Opened {
-    fn of(options: &AppOptions) -> Option<Self> {
-        let Servers::Followed(of) = &options.servers else { return None };
+impl Wanted<'_> {
+    /// The sign-ins of this process, and the credentials of its servers. Without a store, or
+    /// without a door to which a browser comes back, there are only credentials for which no
+    /// person is needed.
+    pub(super) fn open(&self) -> (Option<Opened>, Arc<dyn CredentialSource>) {
+        let opened = self.opened();
+        let credentials: Arc<dyn CredentialSource> = match &opened {
+            Some(opened) => Arc::new(opened.all.sign_ins.clone()),
+            None => Arc::new(WithoutPeople(self.in_memory())),
+        };
+        (opened, credentials)
+    }
+
+    fn opened(&self) -> Option<Opened> {
+        let (of, (address, is_tls)) = (self.followed?, self.door?);
         let (store, vault) = (of.store.as_ref()?, of.vault.as_ref()?);
-        let doors = options.doors.as_ref()?;
-        let address = doors.listener.local_addr().ok()?;
-        let loopback = Url::parse(&local_url(address, doors.serve.tls.is_some())).ok()?;
+        let loopback = Url::parse(&local_url(address, is_tls)).ok()?;
         let public = of.login.as_ref().and_then(|login| public_base(&login.origin));
         let own = public.as_ref().filter(|base| base.scheme() == "https");
         let own = own.and_then(|base| base.join(CLIENT_METADATA).ok());
-        let client_metadata_url = options.client_metadata_url.clone().or(own);
+        let client_metadata_url = self.client_metadata_url.cloned().or(own);
         let stored = Arc::new(StoredTokens::new(store.clone(), vault.clone()));
         let counts = Arc::new(SignInCounts::default());
         let bases = RedirectBases { loopback, public };
         let sign_ins = SignIns::new(SignInOptions {
             client_metadata_url,
             hooks: counts.clone(),
-            ..usual(options, stored.clone(), bases)
+            ..self.usual(stored.clone(), bases)
         });
-        Some(Self { all: ServerSignIns { sign_ins, counts }, stored })
+        Some(Opened { all: ServerSignIns { sign_ins, counts }, stored })
     }
-}
 
-/// Sign-ins without people, whose tokens are in memory alone. No browser comes back to them.
-fn in_memory(options: &AppOptions) -> SignIns {
-    let loopback = Url::parse("http://127.0.0.1").expect("a constant address");
-    let store = Arc::new(MemoryStore::new(Arc::new(SystemClock)));
-    SignIns::new(usual(options, store, RedirectBases { loopback, public: None }))
-}
+    /// Sign-ins without people, whose tokens are in memory alone. No browser comes back to them.
+    fn in_memory(&self) -> SignIns {
+        let loopback = Url::parse("http://127.0.0.1").expect("a constant address");
+        let store = Arc::new(MemoryStore::new(Arc::new(SystemClock)));
+        SignIns::new(self.usual(store, RedirectBases { loopback, public: None }))
+    }
 
-/// The options that all sign-ins of a process have.
-fn usual(
-    options: &AppOptions,
-    store: Arc<dyn TokenStore>,
-    redirect_base: RedirectBases,
-) -> SignInOptions {
-    SignInOptions {
-        store,
-        clock: Arc::new(SystemClock),
-        proxies: Arc::clone(&options.connections.proxies),
-        extra_roots: Vec::new(),
-        redirect_base,
-        client_metadata_url: None,
-        client_name: CLIENT_NAME.to_owned(),
-        workspace: WorkspaceId::default().to_string(),
-        tasks: TaskTracker::new(),
-        shutdown: CancellationToken::new(),
-        owner: options.gateway.node_id.clone(),
-        hooks: Arc::new(NoHooks),
-        runtime: Handle::current(),
+    /// The options that all sign-ins of a process have.
+    fn usual(&self, store: Arc<dyn TokenStore>, redirect_base: RedirectBases) -> SignInOptions {
+        SignInOptions {
+            store,
+            clock: Arc::new(SystemClock),
+            proxies: Arc::clone(self.proxies),
+            extra_roots: Vec::new(),
+            redirect_base,
+            client_metadata_url: None,
+            client_name: CLIENT_NAME.to_owned(),
+            workspace: WorkspaceId::default().to_string(),
+            tasks: TaskTracker::new(),
+            shutdown: CancellationToken::new(),
+            owner: self.owner.to_owned(),
+            hooks: Arc::new(NoHooks),
+            runtime: Handle::current(),
+        }
     }
 }
 

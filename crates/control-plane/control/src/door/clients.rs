@@ -22,6 +22,9 @@ const REGISTERED: &str = "registration";
 const DOCUMENT: &str = "document";
 /// Time after which a program is forgotten that was not used. No token of it is valid by then.
 const USED_LIFE: Duration = Duration::from_hours(31 * 24);
+/// Most documents of programs that are kept. Anyone can name a document, so further ones are read
+/// anew each time.
+const DOCUMENTS_MAX: usize = 1000;
 /// Time in which registrations are counted.
 const HOUR: Duration = Duration::from_hours(1);
 
@@ -37,8 +40,16 @@ impl DoorDesk<'_> {
         forgotten.map_err(ControlError::Store)?;
         let count =
             async |since| store.clients_since(REGISTERED, since).await.map_err(ControlError::Store);
+        let limits = RegistrationLimits::default();
+        let mut clients = count(UNIX_EPOCH).await?;
+        if clients >= limits.clients {
+            // Strangers have filled the table: a program of a human is used within minutes.
+            let forgotten = store.forget(REGISTERED, now - HOUR, now - USED_LIFE).await;
+            forgotten.map_err(ControlError::Store)?;
+            clients = count(UNIX_EPOCH).await?;
+        }
         let counts = RegistrationCounts {
-            clients: count(UNIX_EPOCH).await?,
+            clients,
             in_last_hour: count(now - HOUR).await?,
             // A proxy may be the sender of all requests.
             in_last_hour_from_it: 0,
@@ -46,7 +57,7 @@ impl DoorDesk<'_> {
         let rules = RegistrationRules {
             redirects: &server.options.redirects,
             scopes: &server.scopes,
-            limits: RegistrationLimits::default(),
+            limits,
         };
         match register(body, &rules, counts, now) {
             Ok(registered) => {
@@ -98,6 +109,7 @@ impl DoorDesk<'_> {
         if let Some(fresh) = cached.as_ref().filter(|cached| !cached.is_old(now)) {
             return Ok(fresh.client_for(usage).cloned());
         }
+        let is_new = cached.is_none();
         let next = match (server.fetch(id, now).await, cached) {
             (Ok(new), Some(cached)) => cached.after_success(new),
             (Ok(new), None) => new,
@@ -107,9 +119,22 @@ impl DoorDesk<'_> {
             }
             (Err(error), None) => return Err(ClientFault::Document(error)),
         };
-        let put = self.store.door().put_client(&row(&next.client, DOCUMENT, &next, now)).await;
-        put.map_err(ControlError::Store)?;
+        if !is_new || self.has_room(now).await? {
+            let put = self.store.door().put_client(&row(&next.client, DOCUMENT, &next, now)).await;
+            put.map_err(ControlError::Store)?;
+        }
         Ok(next.client_for(usage).cloned())
+    }
+}
+
+impl DoorDesk<'_> {
+    /// True if one more document can be kept. Those that nobody used are forgotten.
+    async fn has_room(&self, now: SystemTime) -> Result<bool, ControlError> {
+        let store = self.store.door();
+        let forgotten = store.forget(DOCUMENT, now - UNUSED_LIFE, now - USED_LIFE).await;
+        forgotten.map_err(ControlError::Store)?;
+        let kept = store.clients_since(DOCUMENT, UNIX_EPOCH).await;
+        Ok(kept.map_err(ControlError::Store)? < DOCUMENTS_MAX)
     }
 }
 

@@ -22,7 +22,7 @@ const NAME_MAX: usize = 40;
 pub struct NewConnection {
     /// The id of the client.
     pub id: McpClientId,
-    /// The token of the client, which is shown to nobody: the door gives others.
+    /// The token of the client, which is never shown: the door gives others.
     pub token: McpClientToken,
     /// The servers that the client sees.
     pub sees: Sees,

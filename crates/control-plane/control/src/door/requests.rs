@@ -11,7 +11,7 @@ use narthex_oauth::{
     TokenHash,
     server::{
         Approval, Approved, AuthorizeRefusal, AuthorizeRequest, AuthorizeRules, Checked,
-        DocumentUse, PENDING_LIFE, PageError, PendingConsent, Redirect, ResourceRule,
+        DocumentUse, PENDING_LIFE, PageError, PendingConsent, Redirect, RedirectKind, ResourceRule,
         USED_CODE_LIFE,
     },
 };
@@ -25,7 +25,7 @@ use super::{
 };
 use crate::{By, Connection, ControlError, KnownClient, Sees};
 
-/// Most requests that wait at a time.
+/// Most requests of browsers without a sign-in that wait at a time.
 const WAITING_MAX: usize = 10_000;
 
 /// The human on the page of consent.
@@ -35,6 +35,32 @@ pub struct DoorHuman {
     pub id: PrincipalId,
     /// The human as the actor of changes.
     pub by: By,
+}
+
+/// A browser that answers a request, with a secret that it alone has.
+#[derive(Clone, Copy)]
+pub enum DoorBrowser<'b> {
+    /// A human has signed in.
+    Human(&'b str),
+    /// A browser of this machine, in which nobody has signed in.
+    Local(&'b str),
+}
+
+impl DoorBrowser<'_> {
+    fn secret(&self) -> &str {
+        match self {
+            Self::Human(secret) | Self::Local(secret) => secret,
+        }
+    }
+
+    /// True if this browser may answer a request: for a program that answers at a web page, a click
+    /// on this machine is not enough.
+    fn may_answer(self, pending: &PendingConsent) -> bool {
+        match self {
+            Self::Human(_) => true,
+            Self::Local(_) => pending.redirect_uri.kind() != RedirectKind::Web,
+        }
+    }
 }
 
 /// The servers that a human chose for a client.
@@ -94,7 +120,7 @@ impl DoorDesk<'_> {
         browser: Option<&str>,
     ) -> Result<Token, ControlError> {
         let store = self.store.door();
-        if store.requests().await.map_err(ControlError::Store)? >= WAITING_MAX {
+        if !has_room(store.requests().await.map_err(ControlError::Store)?, browser) {
             return Err(DoorFault::Full.into());
         }
         let token = Token::generate().map_err(DoorFault::Randomness)?;
@@ -111,39 +137,49 @@ impl DoorDesk<'_> {
     /// The request of a page, which this browser may answer from now on.
     ///
     /// # Errors
-    /// When the request is answered, too old, or another browser's; when the store fails.
+    /// When the request is answered, too old, or another browser's; when a human has to sign in
+    /// first, or the store fails.
     pub async fn waiting(
         &self,
         token: &str,
-        browser: &str,
+        browser: DoorBrowser<'_>,
     ) -> Result<PendingConsent, ControlError> {
-        let (hash, browser) = (TokenHash::of(token), browser_hash(browser));
+        let (hash, secret) = (TokenHash::of(token), browser_hash(browser.secret()));
         let store = self.store.door();
         let find = async || {
             let found = store.request(hash.as_str()).await.map_err(ControlError::Store)?;
             found.ok_or_else(|| ControlError::from(DoorFault::Gone))
         };
         let mut row = find().await?;
+        let pending: PendingConsent =
+            serde_json::from_str(&row.document).map_err(|_damaged| DoorFault::Damaged)?;
+        if !browser.may_answer(&pending) {
+            return Err(DoorFault::Gone.into());
+        }
         if row.browser.is_empty() {
-            let bound = store.bind_request(hash.as_str(), &browser).await;
+            let bound = store.bind_request(hash.as_str(), &secret).await;
             bound.map_err(ControlError::Store)?;
             row = find().await?;
         }
-        if row.browser != browser {
+        if row.browser != secret {
             return Err(DoorFault::Gone.into());
         }
-        Ok(serde_json::from_str(&row.document).map_err(|_damaged| DoorFault::Damaged)?)
+        Ok(pending)
     }
 
     /// Takes the request of a page, so that it is answered once.
     ///
     /// # Errors
     /// The errors of [`Self::waiting`].
-    pub async fn take(&self, token: &str, browser: &str) -> Result<PendingConsent, ControlError> {
+    pub async fn take(
+        &self,
+        token: &str,
+        browser: DoorBrowser<'_>,
+    ) -> Result<PendingConsent, ControlError> {
         let pending = self.waiting(token, browser).await?;
         let store = self.store.door();
         let hash = TokenHash::of(token);
-        let taken = store.take_request(hash.as_str(), &browser_hash(browser)).await;
+        let taken = store.take_request(hash.as_str(), &browser_hash(browser.secret())).await;
         match taken.map_err(ControlError::Store)? {
             true => Ok(pending),
             false => Err(DoorFault::Gone.into()),
@@ -156,14 +192,16 @@ impl DoorDesk<'_> {
         pending.deny(self.server.door())
     }
 
-    /// The client whose consent answers a request of this human without a page.
+    /// The client whose consent answers a request of this human without a page. The human must still
+    /// be one who may let it act.
     #[must_use]
     pub fn remembered(
         &self,
-        human: &PrincipalId,
+        human: &DoorHuman,
         pending: &PendingConsent,
     ) -> Option<Arc<KnownClient>> {
-        self.connected(|one| one.consent.replaces_page(human, pending))
+        let known = self.connected(|one| one.consent.replaces_page(&human.id, pending))?;
+        self.may_choose(human, &DoorChoice::of(&known)).is_ok().then_some(known)
     }
 
     /// The client that the human has let act in the same way before.
@@ -290,14 +328,26 @@ impl DoorDesk<'_> {
 impl DoorChoice {
     /// True if this is the choice of a registered client.
     pub(super) fn is_of(&self, client: &KnownClient) -> bool {
+        Self::of(client) == *self
+    }
+
+    /// The choice of a registered client.
+    fn of(client: &KnownClient) -> Self {
         let row = &client.row;
         let sees = match (&row.agent, &row.profile) {
             (Some(agent), _) => Sees::Agent(agent.clone()),
             (None, Some(profile)) => Sees::Profile(profile.clone()),
             (None, None) => Sees::Live,
         };
-        row.workspace == self.workspace && sees == self.sees
+        Self { workspace: row.workspace.clone(), sees }
     }
+}
+
+/// True if one more request of this browser can wait. Strangers leave the half of the room to
+/// browsers that are known.
+fn has_room(waiting: usize, browser: Option<&str>) -> bool {
+    let most = if browser.is_some() { 2 * WAITING_MAX } else { WAITING_MAX };
+    waiting < most
 }
 
 /// The stored form of a browser's secret.
@@ -309,4 +359,17 @@ fn browser_hash(secret: &str) -> String {
 /// When the record is no JSON: all its members are texts and numbers.
 fn text_of(record: &impl serde::Serialize) -> String {
     serde_json::to_string(record).expect("a record of the door is JSON")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn s31_requests_of_strangers_take_no_room_from_humans() {
+        assert!(has_room(WAITING_MAX - 1, None));
+        assert!(!has_room(WAITING_MAX, None));
+        assert!(has_room(WAITING_MAX, Some("session")));
+        assert!(!has_room(2 * WAITING_MAX, Some("session")));
+    }
 }

@@ -1,5 +1,5 @@
-//! The rules of the door as an authorization server, its documents, and the tokens that this process
-//! has seen.
+//! The rules of the door as an authorization server, its documents, and the tokens that this
+//! process has seen.
 
 use std::sync::Arc;
 

@@ -8,8 +8,9 @@ use narthex_testkit::{
     authorization::{ClientSettings, DEVICE_CODE, Endpoint, Quirks, Settings},
     clock::SteppedClock,
 };
+use narthex_upstream::AtHand;
 
-use crate::world::{REDIRECT, Server, World, preregistered};
+use crate::world::{REDIRECT, Server, World, key, preregistered};
 
 /// A server at which a device has begun.
 async fn begun(world: &World, auth: ServerAuth) -> (Server, DeviceBegun) {
@@ -42,6 +43,7 @@ fn clock() -> SteppedClock {
     SteppedClock::by(Duration::from_millis(50))
 }
 
+/// E153.
 #[tokio::test]
 async fn a_consent_on_another_device_gives_tokens() {
     let world = World::new();
@@ -61,6 +63,7 @@ async fn a_consent_on_another_device_gives_tokens() {
     assert_eq!(registered[0].json()["grant_types"][0], DEVICE_CODE);
 }
 
+/// E153.
 #[tokio::test]
 async fn a_client_of_the_settings_polls_less_often_when_it_is_told_so() {
     let quirks = Quirks { slow_down_polls: 2, ..Quirks::default() };
@@ -86,6 +89,7 @@ async fn a_declined_consent_says_so() {
     assert_eq!(end(&server, &begun.id).await, DeviceState::Denied);
 }
 
+/// E153.
 #[tokio::test]
 async fn a_code_that_nobody_enters_ends() {
     let world = World::new();
@@ -116,4 +120,18 @@ async fn polling_ends_with_the_process() {
     let (server, begun) = begun(&world, ServerAuth::Unstated).await;
     server.sign_ins.close().await;
     assert!(matches!(end(&server, &begun.id).await, DeviceState::Failed(_)));
+}
+
+/// C29: a code that was shown before a sign-out.
+#[tokio::test]
+async fn oauth_c29_a_code_of_before_a_sign_out_gives_no_tokens() {
+    let world = World::new();
+    let _clock = clock();
+    let (server, begun) = begun(&world, ServerAuth::Unstated).await;
+    polled(&world, 1).await;
+    server.sign_ins.sign_out(&key()).await.unwrap();
+    assert!(world.fixture.approve_device(&begun.user_code));
+    assert_eq!(end(&server, &begun.id).await, DeviceState::Expired);
+    assert!(matches!(server.credential.at_hand(), AtHand::Ready(None)));
+    assert!(world.store.grant(key()).await.unwrap().is_none());
 }

@@ -11,7 +11,7 @@ use narthex_testkit::{
 };
 use narthex_upstream::CredentialFault;
 
-use crate::world::{World, key, parameter};
+use crate::world::{World, answer, key, parameter};
 
 fn note(everything: &mut Everything, label: &str, value: &dyn Debug) {
     everything.note(label, format!("{value:?}").as_bytes());
@@ -49,8 +49,8 @@ async fn s27_nothing_shown_has_a_token_a_code_or_a_secret() {
     let begun = server.sign_ins.begin(&server.target(), BeginAs::Anew).await.unwrap();
     let back = world.fixture.browse(begun.url.as_str()).unwrap();
     let (_, query) = back.split_once('?').unwrap();
-    server.sign_ins.finish(query, None).await.unwrap();
-    let error = server.sign_ins.finish(query, None).await.unwrap_err();
+    server.sign_ins.finish(answer(query)).await.unwrap();
+    let error = server.sign_ins.finish(answer(query)).await.unwrap_err();
     note(&mut everything, "error", &error);
     everything.note("error", error.to_string().as_bytes());
     note(&mut everything, "sign-out", &server.sign_ins.sign_out(&key()).await.unwrap());

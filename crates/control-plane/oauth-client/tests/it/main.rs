@@ -6,6 +6,7 @@
     reason = "this whole program is tests; clippy looks for the module of unit tests"
 )]
 
+mod attacks;
 mod devices;
 mod flow;
 mod leaks;

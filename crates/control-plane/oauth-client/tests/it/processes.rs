@@ -36,6 +36,7 @@ async fn oauth_c23_two_processes_renew_once_and_both_go_on() {
     }
 }
 
+/// E154.
 #[tokio::test]
 async fn oauth_c16_any_process_can_finish_and_the_other_learns_of_it() {
     let world = World::new();

@@ -29,7 +29,7 @@ macro_rules! quirk {
 }
 
 #[tokio::test]
-async fn q1_to_q3_metadata_is_found_wherever_servers_have_it() {
+async fn oauth_q1_to_q3_metadata_is_found_wherever_servers_have_it() {
     for (name, quirks) in [
         quirk!(issuer_trailing_slash: true),
         quirk!(metadata_trailing_slash: true),
@@ -82,7 +82,7 @@ async fn oauth_c13_q8_and_q9_registrations_adapt_to_the_server() {
 }
 
 #[tokio::test]
-async fn q9_the_redirect_uri_is_the_one_that_the_server_takes() {
+async fn oauth_q9_the_redirect_uri_is_the_one_that_the_server_takes() {
     for (quirks, redirect) in [
         (
             Quirks { dcr_refuses_loopback: true, ..Quirks::default() },
@@ -103,7 +103,7 @@ async fn q9_the_redirect_uri_is_the_one_that_the_server_takes() {
 }
 
 #[tokio::test]
-async fn q6_and_q15_to_q17_answers_for_tokens_are_read_in_all_forms() {
+async fn oauth_q6_and_q15_to_q17_answers_for_tokens_are_read_in_all_forms() {
     for (name, quirks) in [
         quirk!(form_encoded_answers: true),
         quirk!(scope_missing: true),
@@ -127,7 +127,7 @@ async fn q6_and_q15_to_q17_answers_for_tokens_are_read_in_all_forms() {
 }
 
 #[tokio::test]
-async fn q13_the_scope_goes_with_a_refresh_where_it_is_needed() {
+async fn oauth_q13_the_scope_goes_with_a_refresh_where_it_is_needed() {
     let world = World::quirky(Quirks { scope_needed_on_refresh: true, ..Quirks::default() });
     let auth =
         AuthorizationCodeAuth { refresh_scope: Some(true), ..AuthorizationCodeAuth::default() };
@@ -135,7 +135,7 @@ async fn q13_the_scope_goes_with_a_refresh_where_it_is_needed() {
 }
 
 #[tokio::test]
-async fn q4_the_resource_can_be_left_out() {
+async fn oauth_q4_the_resource_can_be_left_out() {
     let quirks = Quirks { refuses_resource_with_scope: true, ..Quirks::default() };
     let world = World::quirky(quirks);
     let omit = AuthorizationCodeAuth {
@@ -152,7 +152,7 @@ async fn q4_the_resource_can_be_left_out() {
 }
 
 #[tokio::test]
-async fn q5_servers_without_s256_are_refused_unless_it_is_assumed() {
+async fn oauth_q5_servers_without_s256_are_refused_unless_it_is_assumed() {
     let quirks = Quirks { no_s256_advertised: true, ..Quirks::default() };
     let world = World::quirky(quirks);
     let server = world.server(ServerAuth::Unstated);
@@ -164,7 +164,7 @@ async fn q5_servers_without_s256_are_refused_unless_it_is_assumed() {
 }
 
 #[tokio::test]
-async fn q6_a_provider_like_slack_works_with_a_client_of_the_settings() {
+async fn oauth_q6_a_provider_like_slack_works_with_a_client_of_the_settings() {
     let quirks = Quirks { slack_like: true, ..Quirks::default() };
     let mut settings = Settings::with(quirks);
     settings.clients = vec![ClientSettings {
@@ -176,7 +176,7 @@ async fn q6_a_provider_like_slack_works_with_a_client_of_the_settings() {
 }
 
 #[tokio::test]
-async fn q7_without_a_refresh_token_a_person_signs_in_again() {
+async fn oauth_q7_without_a_refresh_token_a_person_signs_in_again() {
     let world = World::quirky(Quirks { no_refresh_token: true, ..Quirks::default() });
     let server = world.server(ServerAuth::Unstated);
     assert!(!server.sign_in().await.facts.can_renew);
@@ -212,6 +212,7 @@ async fn oauth_c5_the_authorization_server_can_be_set() {
     all_works("authorization_server", &world, person(set)).await;
 }
 
+/// S20.
 #[tokio::test]
 async fn oauth_c17_answers_of_another_issuer_give_nothing() {
     for iss in CallbackIss::ALL {
@@ -227,7 +228,7 @@ async fn oauth_c17_answers_of_another_issuer_give_nothing() {
 }
 
 #[tokio::test]
-async fn q19_scopes_that_the_server_does_not_know_are_left_out_once() {
+async fn oauth_q19_scopes_that_the_server_does_not_know_are_left_out_once() {
     let quirks =
         Quirks { unknown_scopes: true, challenge_without_scope: true, ..Quirks::default() };
     let world = World::quirky(quirks);

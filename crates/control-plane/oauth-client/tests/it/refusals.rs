@@ -52,6 +52,7 @@ async fn oauth_c4_c7_q8_settings_that_mend_a_refusal_are_named() {
     }
 }
 
+/// X-E36, X-E39.
 #[tokio::test]
 async fn oauth_c9_answers_beyond_the_limits_are_no_answers() {
     let none = Quirks::default;
@@ -66,6 +67,7 @@ async fn oauth_c9_answers_beyond_the_limits_are_no_answers() {
     }
 }
 
+/// S16.
 #[tokio::test]
 async fn oauth_c28_a_redirect_of_the_token_endpoint_is_not_followed() {
     let quirks = Quirks { redirects: vec![Endpoint::Token], ..Quirks::default() };

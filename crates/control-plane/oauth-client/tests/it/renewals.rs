@@ -23,7 +23,7 @@ async fn all_work(server: &Server, number: usize) {
     }
 }
 
-/// E98: all waiting calls share one request.
+/// E98, E158: all waiting calls share one request.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn oauth_c23_two_hundred_calls_over_an_ending_token_renew_once() {
     // With 10 s left the old token still serves; after its end all calls wait for one renewal.
@@ -170,7 +170,7 @@ async fn oauth_c25_a_refused_client_of_the_settings_is_an_error_and_stays() {
 }
 
 #[tokio::test]
-async fn q17_a_client_secret_that_has_ended_leads_to_a_new_registration() {
+async fn oauth_q17_a_client_secret_that_has_ended_leads_to_a_new_registration() {
     let world = World::quirky(Quirks { secret_lives_s: Some(100), ..Quirks::default() });
     let server = world.server(ServerAuth::Unstated);
     server.address("whoami").await;
@@ -180,7 +180,7 @@ async fn q17_a_client_secret_that_has_ended_leads_to_a_new_registration() {
 }
 
 #[tokio::test]
-async fn q17_a_client_of_yesterday_is_registered_anew_before_a_person_is_sent_there() {
+async fn oauth_q17_a_client_of_yesterday_is_registered_anew_before_a_person_is_sent_there() {
     let world = World::quirky(Quirks { purged_clients: Some(3600), ..Quirks::default() });
     let server = world.server(ServerAuth::Unstated);
     server.address("whoami").await;
@@ -244,6 +244,7 @@ async fn e30_a_token_that_is_due_is_sent_while_its_renewal_runs() {
     assert_ne!(before, after);
 }
 
+/// E156.
 #[tokio::test]
 async fn oauth_c26_an_idle_grant_is_renewed_if_its_entry_says_so() {
     for keep_alive in [false, true] {

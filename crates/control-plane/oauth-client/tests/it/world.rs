@@ -9,8 +9,8 @@ use http::{HeaderValue, Request, header};
 use narthex_http_client::{ClientSettings, HttpClient};
 use narthex_model::{Alias, AuthorizationCodeAuth, HttpTarget, OAuth, OAuthClient, ServerAuth};
 use narthex_oauth_client::{
-    Clock, Finished, MemoryStore, RedirectBases, SignInError, SignInHooks, SignInOptions,
-    SignInTarget, SignIns,
+    BrowserAnswer, Clock, Finished, MemoryStore, RedirectBases, SignInError, SignInHooks,
+    SignInOptions, SignInTarget, SignIns,
     store::{ClientKey, GrantFacts, GrantKey, TokenStore},
 };
 use narthex_testkit::authorization::{AuthorizationFixture, Quirks, Settings, form};
@@ -219,8 +219,15 @@ impl Server {
     /// Plays the browser at an address, and brings the answer back.
     pub(crate) async fn browse(&self, address: &str) -> Result<Finished, SignInError> {
         let back = self.fixture.browse(address).unwrap();
-        let (_, query) = back.split_once('?').unwrap();
-        self.sign_ins.finish(query, None).await
+        self.bring(&back).await
+    }
+
+    /// Brings the browser to the address of an answer.
+    pub(crate) async fn bring(&self, back: &str) -> Result<Finished, SignInError> {
+        let (path, query) = back.split_once('?').unwrap();
+        let (_, place) = path.split_once("/oauth/callback").unwrap_or_default();
+        let server = place.strip_prefix('/');
+        self.sign_ins.finish(BrowserAnswer { query, server, session: None }).await
     }
 
     /// Signs in after a refused call.
@@ -256,6 +263,16 @@ async fn post(url: &str, token: Option<&HeaderValue>, tool: &str) -> Answer {
     let status = response.status.as_u16();
     let body = response.body.collect(1 << 20).await.unwrap();
     Answer { status, challenges, body: serde_json::from_slice(&body).unwrap_or_default() }
+}
+
+/// The answer at the address of the server.
+pub(crate) fn answer(query: &str) -> BrowserAnswer<'_> {
+    BrowserAnswer { query, server: Some(ALIAS), session: None }
+}
+
+/// The answer at the address of the server, in the browser of a login session.
+pub(crate) fn of_session<'a>(query: &'a str, session: &'a str) -> BrowserAnswer<'a> {
+    BrowserAnswer { session: Some(session), ..answer(query) }
 }
 
 /// A parameter of an address.

@@ -25,6 +25,8 @@ pub struct Preset {
     #[serde(default)]
     authorize_parameters: BTreeMap<String, String>,
     help: String,
+    /// The day on which the preset was entered, such as `2026-11-27`.
+    entered: String,
     sources: Vec<String>,
 }
 
@@ -81,6 +83,12 @@ impl Preset {
     #[must_use]
     pub fn sources(&self) -> &[String] {
         &self.sources
+    }
+
+    /// The day on which this preset was entered, such as `2026-11-27`.
+    #[must_use]
+    pub fn entered(&self) -> &str {
+        &self.entered
     }
 
     /// True if the provider registers no clients by itself.
@@ -170,5 +178,52 @@ mod tests {
             assert!(!preset.help().is_empty() && !preset.sources().is_empty(), "{preset:?}");
             assert!(!preset.hosts.is_empty(), "{preset:?}");
         }
+    }
+
+    const PAGE: &str = include_str!("../../../../../docs/reference/providers.md");
+
+    /// The rows of the table of the page with this heading.
+    fn rows(heading: &str) -> Vec<&'static str> {
+        let (_, table) = PAGE.split_once(heading).unwrap();
+        let lines = table.trim_start().lines().skip(1);
+        lines.take_while(|line| line.starts_with('|')).collect()
+    }
+
+    fn row(cells: &[&str]) -> String {
+        format!("| {} |", cells.join(" | "))
+    }
+
+    /// Texts as code, or the word for none.
+    fn listed(texts: impl Iterator<Item = String>) -> String {
+        let all: Vec<_> = texts.map(|text| format!("`{text}`")).collect();
+        if all.is_empty() { "none".to_owned() } else { all.join(", ") }
+    }
+
+    fn values(preset: &Preset) -> String {
+        let or = |is: bool, yes, no| if is { yes } else { no };
+        let parameters = preset.authorize_parameters();
+        row(&[
+            preset.name(),
+            &listed(preset.hosts.iter().cloned()),
+            or(preset.needs_preregistration(), "needed", "not needed"),
+            or(preset.assumes_pkce(), "assumed", "as listed"),
+            or(preset.omits_resource(), "left out", "sent"),
+            or(preset.refresh_scope() == Some(true), "sent", "left out"),
+            &listed(parameters.map(|(name, value)| format!("{name}={value}"))),
+            preset.entered(),
+        ])
+    }
+
+    #[test]
+    fn the_page_of_providers_has_each_preset() {
+        let all = || Preset::all().iter();
+        let heading = "| provider | hosts | app of yours | PKCE | `resource` | scopes in renewals \
+                       | further parameters | entered |\n";
+        assert_eq!(rows(heading), all().map(values).collect::<Vec<_>>());
+        // Markdown reads a `<` as the begin of a tag.
+        let help = |preset: &Preset| row(&[preset.name(), &preset.help().replace('<', "\\<")]);
+        assert_eq!(rows("| provider | what you do |\n"), all().map(help).collect::<Vec<_>>());
+        let sources = |preset: &Preset| row(&[preset.name(), &preset.sources().join("; ")]);
+        assert_eq!(rows("| provider | sources |\n"), all().map(sources).collect::<Vec<_>>());
     }
 }

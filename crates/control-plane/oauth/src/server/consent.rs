@@ -240,12 +240,11 @@ impl Consent {
             && self.scopes.contains_all(&pending.scopes)
     }
 
-    /// True if a request that this consent covers needs no page. A client that answers at the
-    /// user's own machine proves nothing, so its requests always need one (RFC 8252, 8.6).
+    /// True if a request that this consent covers needs no page. A page that has a warning is never
+    /// left out: the client did not prove the place of the answer (RFC 6749, 10.2; RFC 8252, 8.6).
     #[must_use]
     pub fn replaces_page(&self, user: &PrincipalId, pending: &PendingConsent) -> bool {
-        let is_web = pending.redirect_uri.kind() == RedirectKind::Web;
-        is_web && self.covers(user, pending)
+        pending.warnings().is_empty() && self.covers(user, pending)
     }
 
     /// The choice of this consent, to answer a request without a page.

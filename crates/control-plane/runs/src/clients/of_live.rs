@@ -58,8 +58,8 @@ impl Runs {
         self.until_closed(|runs| async move { runs.end_with_client(workspace, id, run).await });
     }
 
-    /// Ends the run of a client once the client is revoked, disabled or expired, or tokens of it are
-    /// revoked, at this daemon or another.
+    /// Ends the run of a client once the client is revoked, disabled or expired, or tokens of it
+    /// are revoked, at this daemon or another.
     async fn end_with_client(self, workspace: WorkspaceId, id: McpClientId, run: Arc<RunView>) {
         let mut changes = self.control().access_changes();
         let revoked = || DoorDesk::of(self.control()).and_then(|desk| desk.family_end(&id));

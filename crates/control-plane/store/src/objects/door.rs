@@ -231,7 +231,8 @@ impl<'a> DoorRows<'a> {
         self.database.write_steps(&[Step::must_change(BIND, values)]).await
     }
 
-    /// Removes the request of a browser, so that it is answered once. Returns `false` if it is gone.
+    /// Removes the request of a browser, so that it is answered once. Returns `false` if there is
+    /// none.
     ///
     /// # Errors
     /// When the statement fails.

@@ -109,8 +109,8 @@ impl ProfileRuns {
         self.clients.pin().get(client).cloned()
     }
 
-    /// The run of a registered client: `new`, which begins, if there is none. `true` if it has begun
-    /// now.
+    /// The run of a registered client: `new`, which begins, if there is none. `true` if it has
+    /// begun now.
     pub(crate) fn begin_client(
         &self,
         client: &McpClientId,

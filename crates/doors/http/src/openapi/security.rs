@@ -11,8 +11,8 @@ pub(super) fn schemes() -> Value {
             "type": "http",
             "scheme": "bearer",
             "description": "`admin.token` of an operator, the token of a service (`nxs_…`), of a \
-                            run (`nxt_…`), of a registered MCP client (`nxc_…`), or an access token \
-                            of the door (`nxa_…`).",
+                            run (`nxt_…`), of a registered MCP client (`nxc_…`), or an access \
+                            token of the door (`nxa_…`).",
         },
         "session": {
             "type": "apiKey",

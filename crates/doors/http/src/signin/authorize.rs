@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use http::{HeaderValue, header};
 use narthex_control::{
-    Actor, ActorKind, By, DoorChoice, DoorDesk, DoorHuman, DoorStop, KnownClient, SignedIn,
+    Actor, ActorKind, By, DoorBrowser, DoorChoice, DoorDesk, DoorHuman, DoorStop, KnownClient,
+    SignedIn,
 };
 use narthex_model::{ErrorKind, PrincipalId};
 use narthex_oauth::server::{
@@ -45,7 +46,17 @@ enum Browser<'v> {
     /// A browser of this machine that has no cookie yet.
     NewLocal,
     /// No human has signed in.
-    Nobody,
+    Unknown,
+}
+
+/// The human of a browser that may answer a program.
+struct Acting<'v> {
+    browser: DoorBrowser<'v>,
+    secret: &'v str,
+    human: DoorHuman,
+    who: String,
+    /// False if this sign-in proves no human, and one is needed.
+    is_proved: bool,
 }
 
 impl Visitor<'_> {
@@ -61,10 +72,10 @@ impl Visitor<'_> {
         };
         let browser = self.browser(Some(&pending))?;
         if let (Browser::Human(_, signed_in), false) = (&browser, prompt == Prompt::Consent)
-            && let Some(known) = desk.remembered(&signed_in.account.id, &pending)
+            && self.is_proved(signed_in)
+            && let Some(known) = desk.remembered(&human(signed_in), &pending)
         {
-            let human = human(signed_in);
-            let approved = desk.approve_again(pending, &human, &known).await;
+            let approved = desk.approve_again(pending, &human(signed_in), &known).await;
             return leave(&approved?);
         }
         if prompt == Prompt::Never {
@@ -90,7 +101,7 @@ impl Visitor<'_> {
                 self.jar().set(&mut response, Kept::Visitor, secret.expose(), PENDING_LIFE);
                 Ok(response)
             }
-            Browser::Nobody => {
+            Browser::Unknown => {
                 let token = desk.wait(&pending, None).await?;
                 Ok(self.sign_in_for(token.expose()))
             }
@@ -103,11 +114,8 @@ impl Visitor<'_> {
         let desk = self.desk()?;
         let token = self.page_token()?;
         let browser = self.browser(None)?;
-        let secret = match &browser {
-            Browser::Human(secret, _) | Browser::Local(secret) => *secret,
-            Browser::NewLocal | Browser::Nobody => return Ok(self.sign_in_for(&token)),
-        };
-        let pending = desk.waiting(&token, secret).await?;
+        let Some(acting) = self.acting(&browser) else { return Ok(self.sign_in_for(&token)) };
+        let pending = desk.waiting(&token, acting.browser).await?;
         self.consent_page(&pending, &token, &browser).await
     }
 
@@ -117,26 +125,19 @@ impl Visitor<'_> {
         let token = self.page_token()?;
         let ConsentForm { csrf, decision, servers } = self.form(body).await?;
         let browser = self.browser(None)?;
-        let (secret, human, is_proved) = match &browser {
-            Browser::Human(secret, signed_in) => {
-                let is_proved = signed_in.method.is_authenticated();
-                (*secret, human(signed_in), is_proved || !self.control.needs_proof())
-            }
-            Browser::Local(secret) => (*secret, local_admin(), true),
-            Browser::NewLocal | Browser::Nobody => {
-                let text = "you are not signed in any more; begin again in the client";
-                return Err(Problem::new(ErrorKind::Unauthenticated, text));
-            }
+        let Some(acting) = self.acting(&browser) else {
+            let text = "you are not signed in any more; begin again in the client";
+            return Err(Problem::new(ErrorKind::Unauthenticated, text));
         };
-        if !is_same(&csrf, &self.control.form_token(secret)) {
+        if !is_same(&csrf, &self.control.form_token(acting.secret)) {
             return Err(Problem::new(ErrorKind::Denied, "this page is too old; reload it"));
         }
         match decision {
             Decision::Deny => {
-                let pending = desk.take(&token, secret).await?;
+                let pending = desk.take(&token, acting.browser).await?;
                 leave(&desk.deny(pending))
             }
-            Decision::Approve if !is_proved => {
+            Decision::Approve if !acting.is_proved => {
                 let text = "a link proves no human; sign in with a passkey or at a provider to let \
                             a program act for you";
                 Err(Problem::new(ErrorKind::Denied, text))
@@ -145,26 +146,21 @@ impl Visitor<'_> {
                 let choice = Choice::read(&servers, self.control.home()).ok_or_else(|| {
                     Problem::new(ErrorKind::Invalid, "choose the servers for the program")
                 })?;
-                self.let_in(&token, secret, &human, choice).await
+                self.let_in(&token, &acting, choice).await
             }
         }
     }
 
-    async fn let_in(
-        &self,
-        token: &str,
-        secret: &str,
-        human: &DoorHuman,
-        choice: DoorChoice,
-    ) -> Answered {
+    async fn let_in(&self, token: &str, acting: &Acting<'_>, choice: DoorChoice) -> Answered {
         let Some(runs) = &self.door.options.runs else { return Err(nothing()) };
         let desk = self.desk()?;
-        let pending = desk.waiting(token, secret).await?;
+        let Acting { browser, human, .. } = acting;
+        let pending = desk.waiting(token, *browser).await?;
         if !self.is_offered(&pending, human, &choice).await? {
             let text = "these servers are not offered to you; reload the page, and choose others";
             return Err(Problem::new(ErrorKind::Denied, text));
         }
-        let pending = desk.take(token, secret).await?;
+        let pending = desk.take(token, *browser).await?;
         // Boxed: creating the checks of a run makes a large future.
         leave(&Box::pin(runs.door_approve(pending, human, choice)).await?)
     }
@@ -198,6 +194,29 @@ impl Visitor<'_> {
         if is_token(&token) { Ok(token) } else { Err(nothing()) }
     }
 
+    /// The human of a browser; `None` if no human has signed in.
+    fn acting<'v>(&self, browser: &Browser<'v>) -> Option<Acting<'v>> {
+        let (browser, secret, human, who, is_proved) = match *browser {
+            Browser::Human(secret, ref signed_in) => {
+                let who = signed_in.account.name.as_str();
+                let is_proved = self.is_proved(signed_in);
+                (DoorBrowser::Human(secret), secret, human(signed_in), who, is_proved)
+            }
+            Browser::Local(secret) => {
+                let who = "the user of this machine";
+                (DoorBrowser::Local(secret), secret, local_admin(), who, true)
+            }
+            Browser::NewLocal | Browser::Unknown => return None,
+        };
+        let who = who.to_owned();
+        Some(Acting { browser, secret, human, who, is_proved })
+    }
+
+    /// True if the sign-in proves a human, or none has to be proved. A link alone proves none.
+    fn is_proved(&self, signed_in: &SignedIn) -> bool {
+        signed_in.method.is_authenticated() || !self.control.needs_proof()
+    }
+
     /// The browser of this request. For a program that answers at a web page, a click on this
     /// machine is not enough.
     fn browser(&self, pending: Option<&PendingConsent>) -> Result<Browser<'_>, Problem> {
@@ -207,7 +226,7 @@ impl Visitor<'_> {
         let is_web = pending.is_some_and(|one| one.redirect_uri.kind() == RedirectKind::Web);
         let is_here = self.door.options.listen.ip().is_loopback();
         if is_web || !is_here || !self.desk()?.server().has_local_click() {
-            return Ok(Browser::Nobody);
+            return Ok(Browser::Unknown);
         }
         let kept = self.jar().find(&self.parts.headers, Kept::Visitor);
         Ok(kept.map_or(Browser::NewLocal, Browser::Local))
@@ -226,17 +245,8 @@ impl Visitor<'_> {
         token: &str,
         browser: &Browser<'_>,
     ) -> Answered {
-        let (secret, human, who, is_proved) = match browser {
-            Browser::Human(secret, signed_in) => {
-                let is_proved = signed_in.method.is_authenticated();
-                let who = signed_in.account.name.as_str().to_owned();
-                (*secret, human(signed_in), who, is_proved || !self.control.needs_proof())
-            }
-            Browser::Local(secret) => {
-                (*secret, local_admin(), "the user of this machine".to_owned(), true)
-            }
-            Browser::NewLocal | Browser::Nobody => return Err(nothing()),
-        };
+        let acting = self.acting(browser).ok_or_else(nothing)?;
+        let Acting { secret, human, who, is_proved, browser: _ } = acting;
         let choices = self.choices(pending, &human).await?;
         let shown = Shown {
             pending,

@@ -12,14 +12,24 @@ use narthex_definitions::harmless;
 use narthex_model::{Timestamp, command::narthex};
 
 use super::status;
-use crate::{problem::Problem, respond::Response};
+pub(super) use crate::html::escaped;
+use crate::{
+    problem::Problem,
+    respond::{self, Response},
+    server_sign_in::Ended,
+};
 
 /// The script and the style of all pages.
 pub(super) const SCRIPT: &str = include_str!("signin.js");
 pub(super) const STYLE: &str = include_str!("signin.css");
 
-pub(super) const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
-                      form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+pub(super) const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
+                                 connect-src 'self'; form-action 'self'; base-uri 'none'; \
+                                 frame-ancestors 'none'";
+
+/// The policy of pages without a script.
+const STILL: &str = "default-src 'none'; style-src 'self'; form-action 'none'; base-uri 'none'; \
+                     frame-ancestors 'none'";
 
 /// Maximum number of characters of a text of others that a page shows.
 const SHOWN_MAX: usize = 4_000;
@@ -286,20 +296,39 @@ pub(super) fn html(status: StatusCode, title: &str, attributes: &str, main: &str
     response
 }
 
-/// Escapes text for HTML, also inside of attributes with double quotes.
-pub(crate) fn escaped(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\'' => escaped.push_str("&#39;"),
-            other => escaped.push(other),
-        }
+/// The page at the end of a sign-in to a server, which has no script. Its address has the code and
+/// the state, so no site receives the address.
+pub(super) fn of_server(ended: &Ended) -> Response {
+    if let Some(to) = ended.onward.as_ref().and_then(|to| HeaderValue::from_str(to).ok()) {
+        let mut response = respond::empty(StatusCode::SEE_OTHER);
+        response.headers_mut().insert(header::LOCATION, to);
+        return private(response);
     }
-    escaped
+    let Ended { title, main, failed, .. } = ended;
+    let page = format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <title>{title} · narthex</title>\n\
+         <link rel=\"stylesheet\" href=\"/signin/style.css\">\n</head>\n<body>\n<main>\n\
+         <p class=\"brand\">narthex</p>\n{main}</main>\n</body>\n</html>\n"
+    );
+    let payload = narthex_wire::Payload::from(page.into_bytes());
+    let mut response = private(Response::new(payload.into()));
+    let problem = failed.map(|kind| Problem::new(kind, ""));
+    *response.status_mut() = problem.as_ref().map_or(StatusCode::OK, status);
+    let kind = HeaderValue::from_static("text/html; charset=utf-8");
+    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    response
+}
+
+/// Adds the headers of a page without a script, whose address is for no other site.
+fn private(response: Response) -> Response {
+    let mut response = guarded(response);
+    let policy = HeaderValue::from_static(STILL);
+    response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, policy);
+    let referrer = HeaderValue::from_static("no-referrer");
+    response.headers_mut().insert(header::REFERRER_POLICY, referrer);
+    response
 }
 
 /// Escapes text that others wrote: hidden characters, changes of the text's direction, and markup
@@ -314,12 +343,34 @@ pub(super) fn put(main: &mut String, text: std::fmt::Arguments<'_>) {
 
 #[cfg(test)]
 mod tests {
+    use narthex_model::ErrorKind;
+
     use super::*;
 
+    /// The page at the end of a sign-in to a server runs no script, and its address is told to no
+    /// site.
     #[test]
-    fn special_characters_are_escaped_in_texts_and_attributes() {
-        assert_eq!(escaped("<a b=\"c\" d='e'>&"), "&lt;a b=&quot;c&quot; d=&#39;e&#39;&gt;&amp;");
-        assert_eq!(escaped("größe"), "größe");
+    fn the_page_of_a_sign_in_to_a_server_has_no_script_and_no_referrer() {
+        let ended = |failed, onward| Ended {
+            failed,
+            onward,
+            is_unproved: false,
+            title: "x",
+            main: String::new(),
+        };
+        let onward = of_server(&ended(None, Some("//as.example/authorize".to_owned())));
+        assert_eq!(onward.status(), StatusCode::SEE_OTHER);
+        let done = of_server(&ended(None, None));
+        assert_eq!(done.status(), StatusCode::OK);
+        let failed = of_server(&ended(Some(ErrorKind::Unauthenticated), None));
+        assert_eq!(failed.status(), StatusCode::FORBIDDEN);
+        for response in [onward, done, failed] {
+            assert_eq!(response.headers()[header::REFERRER_POLICY], "no-referrer");
+            assert_eq!(response.headers()[header::CONTENT_SECURITY_POLICY], STILL);
+            assert_eq!(response.headers()[header::X_FRAME_OPTIONS], "DENY");
+            let body = response.body().whole().unwrap_or_default();
+            assert!(!String::from_utf8_lossy(&body).contains("<script"));
+        }
     }
 
     /// Inline scripts and styles would not work anyway: the policy forbids them.

@@ -87,8 +87,8 @@ async fn e169_a_server_with_tls_is_reached_by_a_tunnel() {
     }
 }
 
-/// X-E37, E169: an address that must be public is checked here, and the proxy gets the address that
-/// was checked: its own names lead to no other.
+/// X-E37, E169, X-E38: an address that must be public is checked here, and the proxy gets the
+/// address that was checked: its own names lead to no other.
 #[tokio::test]
 async fn x_e37_no_proxy_leads_to_an_address_that_is_not_public() {
     let mut proxy = Proxy::start("HTTP/1.1 403 Forbidden\r\n\r\n").await;

@@ -76,8 +76,8 @@ fn calls(peer: &Peer) -> usize {
     peer.seen().iter().filter(|seen| seen.rpc() == "tools/call").count()
 }
 
-/// C27: POST, the GET of the server's own stream, DELETE, and each message of the handshake. The
-/// definition's own header gives way.
+/// C27, E161: POST, the GET of the server's own stream, DELETE, and each message of the handshake.
+/// The definition's own header gives way.
 #[tokio::test]
 async fn oauth_c27_every_request_of_a_link_carries_the_credential() {
     let peer = Peer::session(|seen| {
@@ -378,7 +378,7 @@ async fn oauth_c28_no_token_follows_a_redirect_to_another_origin() {
     assert!(other.seen().is_empty());
 }
 
-/// S27: a server that repeats its token shows it to nobody.
+/// S27: a server that repeats its token shows it in no answer.
 #[tokio::test]
 async fn s27_no_answer_and_no_error_shows_the_token() {
     let accepted = Accepted::new("token-1-secret");

@@ -10,7 +10,7 @@ use serde_json::Value;
 use tokio::time::{Instant, sleep};
 use url::Url;
 
-use super::{Whose, browser, text, with_names};
+use super::browser;
 use crate::{
     Context, Failure,
     cli::AuthorizeArgs,
@@ -28,21 +28,21 @@ const CONNECTING: Duration = Duration::from_secs(60);
 /// The time from the return of the browser to the answer with tokens.
 const EXCHANGING: Duration = Duration::from_secs(30);
 
-pub(super) async fn run(args: &AuthorizeArgs, context: &Context) -> Result<ExitCode, Failure> {
+pub(super) async fn run(
+    args: &AuthorizeArgs,
+    client: &DaemonClient,
+    context: &Context,
+) -> Result<ExitCode, Failure> {
     let name = &*args.name;
-    let client = DaemonClient::operator(&context.daemon)?;
     let end = if args.is_device { "/authorize?device=true" } else { "/authorize" };
     let asked = async {
         let before = client.api_get(server_path(name, "")).await?;
         Ok::<_, Failure>((before, client.api_post(server_path(name, end)).await?))
     };
     let asked = waiting(&format!("starting the sign-in to {name}"), context, asked).await;
-    let (before, begun) = match asked {
-        Ok(asked) => asked,
-        Err(failure) => return Err(with_names(name, Whose::Daemon, failure, &client).await),
-    };
+    let (before, begun) = asked?;
     if args.is_device {
-        return at_device(name, &begun, &client, context).await;
+        return at_device(name, &begun, client, context).await;
     }
     let page = Page { name, url: text(&begun, "url"), before: &before };
     at_page(&page, args.has_no_browser, context).await
@@ -113,8 +113,8 @@ async fn awaited<T>(
         () = stopped => {
             let list = narthex("mcp list", &[]);
             let text = format!(
-                "stopped waiting; the sign-in to `{}` stays open for 10 minutes, and `{list}` shows \
-                 when it is done",
+                "stopped waiting; the sign-in to `{}` stays open for 10 minutes, and `{list}` \
+                 shows when it is done",
                 harmless(name)
             );
             Err(Failure::interrupted(text))
@@ -158,6 +158,11 @@ async fn until_ready(
         }
         sleep(PAUSE).await;
     }
+}
+
+/// The text of a member, or nothing.
+fn text<'v>(value: &'v Value, member: &str) -> &'v str {
+    value[member].as_str().unwrap_or_default()
 }
 
 fn failed(name: &str, why: &str) -> Failure {

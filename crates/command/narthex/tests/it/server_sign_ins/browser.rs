@@ -39,7 +39,7 @@ fn oauth_c16_an_answer_without_an_open_sign_in_finishes_nothing() {
     until_in(&place, "tracker", "ready");
 }
 
-/// S11: a text of the authorization server is not shown, and the page names the next step.
+/// S11, X-E44: a text of the authorization server is not shown, and the page names the next step.
 #[test]
 fn oauth_c17_a_refusal_shows_no_text_of_the_authorization_server() {
     let fixture = AuthorizationFixture::start(Settings::default());
@@ -74,7 +74,7 @@ fn s7_a_redirect_at_another_host_is_refused() {
     assert_eq!(visit(&back).status, 200, "the sign-in is still open");
 }
 
-/// The state of one server at the address of another finishes the sign-in that it belongs to.
+/// E108: the state of one server at the address of another finishes the sign-in that it belongs to.
 #[test]
 fn oauth_c16_a_state_belongs_to_one_server() {
     let other = "/other".to_owned();
@@ -132,8 +132,8 @@ impl Browser {
     }
 }
 
-/// C16, X-E42: a sign-in that a signed-in human began is finished in the browser of that session
-/// alone, at the public address.
+/// C16, X-E42, E154: a sign-in that a signed-in human began is finished in the browser of that
+/// session alone, at the public address.
 #[test]
 fn oauth_c16_a_sign_in_of_a_human_belongs_to_the_browser() {
     let fixture = AuthorizationFixture::start(Settings::default());

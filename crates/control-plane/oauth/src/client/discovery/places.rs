@@ -77,6 +77,7 @@ mod tests {
         places.iter().map(Url::as_str).collect()
     }
 
+    /// X-E33.
     #[test]
     fn oauth_c3_places_of_a_resource_in_their_order() {
         assert_eq!(

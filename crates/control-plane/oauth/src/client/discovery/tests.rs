@@ -146,6 +146,7 @@ fn oauth_c3_the_documents_of_the_known_places_are_used() {
     assert!(!found.is_legacy);
 }
 
+/// X-E33.
 #[test]
 fn oauth_c3_the_address_of_the_challenge_is_asked_first() {
     let end = World::new()
@@ -322,6 +323,7 @@ fn oauth_c8_and_q5_servers_without_s256_are_refused_unless_set() {
     assert_eq!(found.resource, None, "Entra refuses `resource`");
 }
 
+/// X-E40, S9.
 #[test]
 fn oauth_c9_addresses_of_the_metadata_are_checked() {
     for (name, address) in [

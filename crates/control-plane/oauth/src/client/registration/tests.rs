@@ -66,6 +66,7 @@ fn failed(step: RegistrationStep) -> RegistrationError {
     }
 }
 
+/// E95.
 #[test]
 fn oauth_c13_the_request_says_all_that_a_server_needs() {
     let (_, request) = begin(&[PUBLIC], "b a", &["none"]);

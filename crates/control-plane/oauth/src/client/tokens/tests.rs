@@ -87,6 +87,7 @@ fn oauth_e97_client_credentials_without_an_expiry_last_300_seconds() {
     assert_eq!((tokens.expires_at - NOW, tokens.is_expiry_guessed), (300, true));
 }
 
+/// E96.
 #[test]
 fn oauth_q16_answers_may_be_forms_and_lack_a_type() {
     let form = good("access_token=gho_a%2Bb&expires_in=28800&scope=repo%2Cgist&token_type=bearer");

@@ -87,7 +87,7 @@ fn door_a6_the_page_warns_of_unproved_places() {
 fn door_a6_a_consent_is_remembered_for_what_it_was_about() {
     let consent = pending().approve(approval(), &door(), now()).unwrap().consent;
     let ada = user(1);
-    assert!(consent.covers(&ada, &pending()) && consent.replaces_page(&ada, &pending()));
+    assert!(consent.covers(&ada, &pending()));
     assert_eq!(consent.approval(), approval());
     assert!(!consent.covers(&user(2), &pending()), "another human");
     let more = Scopes::read("mcp mcp.write").unwrap();
@@ -100,6 +100,18 @@ fn door_a6_a_consent_is_remembered_for_what_it_was_about() {
     assert!(!consent.covers(&ada, &PendingConsent { resource, ..pending() }));
     let fewer = PendingConsent { scopes: Scopes::default(), ..pending() };
     assert!(consent.covers(&ada, &fewer));
+}
+
+/// S17: another program can take the id of a client that registered itself.
+#[test]
+fn s17_door_a6_only_a_client_with_a_proved_host_gets_no_page() {
+    let ada = user(1);
+    let consent = pending().approve(approval(), &door(), now()).unwrap().consent;
+    assert!(!consent.replaces_page(&ada, &pending()));
+    for (host, is_enough) in [("app.example", true), ("other.example", false)] {
+        let next = PendingConsent { verified_host: Some(host.to_owned()), ..pending() };
+        assert_eq!(consent.replaces_page(&ada, &next), is_enough, "{host}");
+    }
 }
 
 #[test]

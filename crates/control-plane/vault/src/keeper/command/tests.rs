@@ -183,7 +183,7 @@ fn a_locked_secret_service_is_not_treated_as_empty() {
     assert!(text.contains("Cannot autolaunch D-Bus; check that"), "{text}");
 }
 
-/// X-M27: the lines that `security` reads. Their effect on macOS is not tested.
+/// X-M27, E138: the lines that `security` reads. Their effect on macOS is not tested.
 #[test]
 fn the_macos_keychain_command_goes_through_the_pipe() {
     let scene = Scene::new();

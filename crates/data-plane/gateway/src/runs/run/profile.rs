@@ -29,8 +29,8 @@ impl RunView {
         Self::beside(base, base.id.of_client(client), base.policy.clone(), user)
     }
 
-    /// A run with the session, grants, rules and workspace meter of `base`, and with its user unless
-    /// there is another.
+    /// A run with the session, grants, rules and workspace meter of `base`, and with its user
+    /// unless there is another.
     fn beside(base: &Self, id: RunId, policy: RunPolicy, user: Option<&PrincipalId>) -> Self {
         let of = &base.authority;
         let own = Actors::clone(&of.actors());

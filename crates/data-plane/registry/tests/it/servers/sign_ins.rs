@@ -151,7 +151,7 @@ async fn e28_an_old_address_is_renewed_for_callers_alone() {
     tokio::time::pause();
     tokio::time::advance(Duration::from_secs(301)).await;
     tokio::time::resume();
-    assert_eq!(asked(), 1, "nobody wants the server");
+    assert_eq!(asked(), 1, "no call wants the server");
     let seq = registry.snapshot().seq;
     registry.wake(&row);
     until(&registry, |snapshot| snapshot.seq > seq && asked() == 2).await;
@@ -315,13 +315,13 @@ async fn d12_the_link_of_one_human_is_never_given_to_another() {
     }
 
     guarded.peer.forget();
-    let nobodys = mounted(&registry, &guarded.peer.url, None).await;
-    let found = nobodys.get("x").unwrap().found();
+    let unheld = mounted(&registry, &guarded.peer.url, None).await;
+    let found = unheld.get("x").unwrap().found();
     assert_eq!((found.state, &found.auth_url), (ServerState::Authenticating, &None));
-    assert!(!ids.contains(&nobodys.get("x").unwrap().id()));
-    assert_eq!(source.holders(), ["alice", "bob"], "nobody asked for a shared credential");
+    assert!(!ids.contains(&unheld.get("x").unwrap().id()));
+    assert_eq!(source.holders(), ["alice", "bob"], "no run asked for a shared credential");
     assert!(guarded.peer.seen().is_empty());
-    sets.push(nobodys);
+    sets.push(unheld);
     for set in sets {
         in_time(set.unmount()).await;
     }
@@ -383,8 +383,8 @@ fn no_variable(_name: &str) -> Option<String> {
     None
 }
 
-/// O92, C30: a server of the catalog gets tokens without a person, whoever drives the run. An entry
-/// of the run's own with the same name gets none of them.
+/// O92, C30: a server of the catalog gets tokens without a person, whatever human drives the run.
+/// An entry of the run's own with the same name gets none of them.
 #[tokio::test]
 async fn o92_tokens_of_a_client_are_for_servers_of_the_catalog() {
     let guarded = Guarded::new().await;

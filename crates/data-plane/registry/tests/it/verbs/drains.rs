@@ -138,7 +138,7 @@ async fn r_e13_a_server_without_calls_for_30_seconds_is_checked_first() {
     in_time(registry.close()).await;
 }
 
-/// E23: the next call uses a changed key, and no further request uses the old key.
+/// E23, E158: the next call uses a changed key, and no further request uses the old key.
 #[tokio::test]
 async fn e23_a_changed_key_is_used_at_once() {
     let server = Slow::start().await;

@@ -1,5 +1,5 @@
-//! The door as a protected resource and an authorization server. Where the door gives no tokens, all
-//! of these requests are 404.
+//! The door as a protected resource and an authorization server. Where the door gives no tokens,
+//! all of these requests are 404.
 
 use super::super::operation::{Content, Operation, get, of, post};
 use crate::shapes;

@@ -1,6 +1,7 @@
 //! Tests of clients that sign their human in at the door: challenges, documents, registration,
 //! consent, tokens, and their ends. A scripted browser follows the pages.
 
+mod attacks;
 mod company;
 
 use std::{sync::Arc, time::SystemTime};
@@ -34,7 +35,8 @@ const ENDPOINT: &str = "http://localhost:7717/mcp";
 /// A door that gives tokens, with an account for one operator.
 struct Desk {
     api: Api,
-    _dir: TempDir,
+    store: Store,
+    dir: TempDir,
 }
 
 /// The page of consent in a browser.
@@ -72,28 +74,47 @@ fn parameter(url: &Url, name: &str) -> Option<String> {
     url.query_pairs().find(|(key, _)| key == name).map(|(_, value)| value.into_owned())
 }
 
+fn login(consent: LocalConsent) -> LoginOptions {
+    let door = Door::new(ORIGIN).unwrap().with_names(["http://127.0.0.1:7717".to_owned()]);
+    let door = DoorOptions { consent, ..DoorOptions::new(door) };
+    LoginOptions { door: Some(door), ..options() }
+}
+
+/// Has the live run follow the profiles, as a daemon does.
+fn follow(api: &Api) {
+    let run = Arc::new(RunView::new(&api.local, RunPolicy::AllAttached));
+    api.world.gateway.begin_run(&run).unwrap();
+    api.world.gateway.follow_profiles(&run);
+}
+
 impl Desk {
     async fn new() -> Self {
         Self::with(LocalConsent::SignIn).await
     }
 
     async fn with(consent: LocalConsent) -> Self {
-        let door = Door::new(ORIGIN).unwrap().with_names(["http://127.0.0.1:7717".to_owned()]);
-        let door = DoorOptions { consent, ..DoorOptions::new(door) };
-        Self::of(LoginOptions { door: Some(door), ..options() }).await
+        Self::of(login(consent)).await
     }
 
     async fn of(login: LoginOptions) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(&dir.path().join("store.db")).await.unwrap();
         let keys = dir.path().join("master.key");
-        let api = Api::with_login(store, login, Some(&keys)).await;
-        let run = Arc::new(RunView::new(&api.local, RunPolicy::AllAttached));
-        api.world.gateway.begin_run(&run).unwrap();
-        api.world.gateway.follow_profiles(&run);
+        let api = Api::with_login(store.clone(), login, Some(&keys)).await;
+        follow(&api);
         let ada = json!({"name": "ada", "is_operator": true}).to_string();
         api.send("POST", "/api/principals", ada).await.succeeded();
-        Self { api, _dir: dir }
+        Self { api, store, dir }
+    }
+
+    /// The same door after a start at which only proved humans count.
+    async fn needing_proof(self) -> Self {
+        let Self { api, store, dir } = self;
+        drop(api);
+        let (login, keys) = (login(LocalConsent::SignIn), dir.path().join("master.key"));
+        let api = Api::with_proofs(store.clone(), login, Some(&keys), Some(true)).await;
+        follow(&api);
+        Self { api, store, dir }
     }
 
     /// A request without a token.
@@ -338,6 +359,7 @@ async fn door_r4_any_page_reads_documents_at_a_public_address() {
     }
 }
 
+/// S16.
 #[tokio::test]
 async fn door_r5_a_token_opens_one_endpoint_and_no_api() {
     let desk = Desk::new().await;
@@ -404,6 +426,7 @@ async fn door_a7_a_code_without_its_proof_gives_nothing() {
     assert_eq!(desk.redeem(&client, &code).await.json()["error"], "invalid_grant");
 }
 
+/// S20.
 #[tokio::test]
 async fn door_a9_refresh_tokens_rotate_with_a_grace_and_reuse_revokes() {
     let desk = Desk::new().await;
@@ -591,7 +614,7 @@ async fn s17_door_a6_a_page_of_consent_is_answered_once_by_its_browser() {
     let elsewhere = desk.sign_in("ada").await;
     let stolen = desk.request(Method::GET, &page.path).header("cookie", &elsewhere).send().await;
     assert_eq!(stolen.status, StatusCode::CONFLICT, "{}", stolen.text());
-    let unfit = desk.answer(&page, "approve", "agent default nobody").await;
+    let unfit = desk.answer(&page, "approve", "agent default absent").await;
     assert_eq!(unfit.status, StatusCode::FORBIDDEN, "{}", unfit.text());
     location(&desk.answer(&page, "approve", "live").await);
     let again = desk.answer(&page, "approve", "live").await;
@@ -602,8 +625,8 @@ async fn s17_door_a6_a_page_of_consent_is_answered_once_by_its_browser() {
     let silent = desk.authorize(&cookie, &client, &[("prompt", "none")]).await;
     let error = parameter(&location(&silent), "error");
     assert_eq!(error.as_deref(), Some("consent_required"));
-    let nobody = desk.authorize("", &client, &[("prompt", "none")]).await;
-    assert_eq!(parameter(&location(&nobody), "error").as_deref(), Some("login_required"));
+    let unsigned = desk.authorize("", &client, &[("prompt", "none")]).await;
+    assert_eq!(parameter(&location(&unsigned), "error").as_deref(), Some("login_required"));
 }
 
 /// The browser comes back to the page of consent after the sign-in.

@@ -248,8 +248,8 @@ async fn a_failed_message_is_a_result_with_an_error_code() {
     assert_eq!(post("chat").await.as_deref(), Some("channel_not_found"));
 }
 
-/// X-E37: an author of a channel or webhook cannot reach addresses of this host through it. No
-/// connection is made in any attempt.
+/// X-E37, X-E38: an author of a channel or webhook cannot reach addresses of this host through it.
+/// No connection is made in any attempt.
 #[tokio::test]
 async fn x_e37_channels_and_webhooks_do_not_connect_to_this_host() {
     let place = tempfile::tempdir().unwrap();

@@ -1,0 +1,49 @@
+//! The server and the client that a grant was given for.
+
+use narthex_oauth::client::TokenGrant;
+
+use crate::{
+    entry::{Entry, Mode, Person},
+    grant_row::{ClientKind, GrantValue, Held},
+    store::GrantRow,
+};
+
+/// True if a stored grant is one of this entry: tokens of another server or client are not used.
+pub(crate) fn is_of(row: &GrantRow, entry: &Entry) -> bool {
+    match Held::of(row, &entry.alias) {
+        Ok(held) => belongs(&held, entry),
+        Err(_unreadable) => {
+            tracing::warn!(server.name = %entry.alias, "the stored sign-in cannot be read");
+            false
+        }
+    }
+}
+
+/// True if a grant was given for the server and the client of this entry.
+pub(crate) fn belongs(held: &Held, entry: &Entry) -> bool {
+    let GrantValue { grant, server, .. } = &held.value;
+    let is_of_mode = match &entry.mode {
+        Mode::Person(person) => {
+            grant.origin != TokenGrant::ClientCredentials && is_of_client(person, &held.value)
+        }
+        Mode::Machine(machine) => {
+            let settings = &machine.settings;
+            let (scopes, resource) = (settings.scopes.as_ref(), settings.resource.as_ref());
+            grant.origin == TokenGrant::ClientCredentials
+                && grant.client_id == machine.client_at(None).id
+                && scopes.is_none_or(|scopes| *scopes == grant.requested)
+                && resource.is_none_or(|_| settings.resource("") == grant.resource)
+        }
+        Mode::Faulty(_) => false,
+    };
+    is_of_mode && *server == entry.place()
+}
+
+/// True if the settings name the client of the grant, or none where narthex has its own.
+fn is_of_client(person: &Person, value: &GrantValue) -> bool {
+    let kind = value.client.as_ref().map(|client| client.kind);
+    match &person.settings.client {
+        Some(client) => client.id == value.grant.client_id,
+        None => kind != Some(ClientKind::Preregistered),
+    }
+}

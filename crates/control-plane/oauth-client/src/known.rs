@@ -1,0 +1,71 @@
+//! The credentials of one process, by grant and by settings.
+//!
+//! Entries of one grant can differ, such as before and after a change of an address. Each has a
+//! credential of its own, so that the token of one server never goes to another one.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use crate::{
+    credential::ServerCredential,
+    entry::{Entry, SignInTarget},
+    holding::{Holding, Parts},
+    store::GrantKey,
+};
+
+/// The credentials of one grant, the one that was asked for last at the end.
+type OfGrant = Vec<Arc<ServerCredential>>;
+
+/// The credentials of one process.
+#[derive(Default)]
+pub(crate) struct Known(Mutex<HashMap<GrantKey, OfGrant>>);
+
+impl Known {
+    fn all(&self) -> MutexGuard<'_, HashMap<GrantKey, OfGrant>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The credentials of a grant, the one that was asked for last at the end.
+    pub(crate) fn of(&self, key: &GrantKey) -> OfGrant {
+        self.all().get(key).cloned().unwrap_or_default()
+    }
+
+    /// All credentials, by grant.
+    pub(crate) fn by_grant(&self) -> Vec<(GrantKey, OfGrant)> {
+        self.all().iter().map(|(key, of)| (key.clone(), of.clone())).collect()
+    }
+
+    /// Number of grants.
+    pub(crate) fn count(&self) -> usize {
+        self.all().len()
+    }
+
+    /// The credential of a server with these settings. A new one replaces those of its grant that
+    /// nobody uses any more.
+    pub(crate) fn hold(&self, parts: &Arc<Parts>, server: &SignInTarget) -> Arc<ServerCredential> {
+        let SignInTarget { key, alias, url, auth, session: _ } = server;
+        let mut all = self.all();
+        let of = all.entry(key.clone()).or_default();
+        let is_it = |one: &Arc<ServerCredential>| one.holding.entry().is_of(alias, url, auth);
+        if let Some(at) = of.iter().position(is_it) {
+            let credential = of.remove(at);
+            of.push(Arc::clone(&credential));
+            return credential;
+        }
+        of.retain(is_used);
+        let is_free = |number: &u32| of.iter().all(|one| one.holding.number != *number);
+        let number = (0..u32::MAX).find(is_free).unwrap_or(u32::MAX);
+        let entry = Entry::new(alias, url, auth);
+        let holding = Arc::new(Holding::new(Arc::clone(parts), key.clone(), entry, number));
+        let credential = Arc::new(ServerCredential { holding });
+        of.push(Arc::clone(&credential));
+        credential
+    }
+}
+
+/// True if a link has this credential, or a task of it runs.
+fn is_used(credential: &Arc<ServerCredential>) -> bool {
+    Arc::strong_count(credential) > 1 || Arc::strong_count(&credential.holding) > 1
+}

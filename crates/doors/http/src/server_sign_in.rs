@@ -1,0 +1,116 @@
+//! The end of a sign-in to a server, in a browser: its result, and the text of its page.
+//!
+//! The proof of the redirect is its `state`, which belongs to one open attempt and is used once.
+//! An attempt that a signed-in human began can be finished only in the browser of that login
+//! session. The texts have nothing of the authorization server.
+
+use narthex_control::{Control, ControlError, SignInVerbs, SignedIn, public_base};
+use narthex_definitions::harmless;
+use narthex_model::{ErrorKind, command::narthex, with_causes};
+
+use crate::html::escaped;
+
+/// Maximum number of characters of a name or an error that a page shows.
+const SHOWN_MAX: usize = 2_000;
+
+/// The end of a sign-in.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Ended {
+    /// The kind of the failure; `None` for a success.
+    pub(crate) failed: Option<ErrorKind>,
+    /// The address at which the same person goes on at once.
+    pub(crate) onward: Option<String>,
+    /// True if the redirect belongs to no open attempt of this browser.
+    pub(crate) is_unproved: bool,
+    pub(crate) title: &'static str,
+    /// The contents of the page, as HTML.
+    pub(crate) main: String,
+}
+
+/// A redirect of an authorization server.
+#[derive(Debug)]
+pub(crate) struct Redirect {
+    pub(crate) query: String,
+    /// The server in the path.
+    pub(crate) server: Option<String>,
+    /// The login session of the browser, by its hash.
+    pub(crate) session: Option<String>,
+}
+
+/// Finishes the sign-in that the redirect belongs to.
+pub(crate) async fn finish(control: &Control, redirect: Redirect) -> Ended {
+    let Redirect { query, server, session } = redirect;
+    let finished = SignInVerbs::of(control).finish(query, server.clone(), session).await;
+    let error = match finished {
+        Ok(finished) => return done(&finished.alias),
+        Err(error) => error,
+    };
+    tracing::info!("a sign-in to a server was not finished: {}", with_causes(&error));
+    let ended = failed(server.as_deref(), error.kind(), &error.to_string());
+    match &error {
+        ControlError::SignIn(error) => Ended {
+            onward: error.goes_on_at().map(ToString::to_string),
+            is_unproved: error.is_unproved(),
+            ..ended
+        },
+        _ => ended,
+    }
+}
+
+/// The login session to which an attempt is bound that its human begins. `None` where the redirect
+/// comes to another host than that of the session's cookie: there, `state` alone proves it.
+pub(crate) fn binding(
+    control: &Control,
+    signed_in: &SignedIn,
+    host: Option<&str>,
+) -> Option<String> {
+    let origin = control.sign_in_origin()?;
+    let is_public = public_base(origin).is_some();
+    let is_there = is_public && host?.eq_ignore_ascii_case(origin.authority());
+    is_there.then(|| signed_in.session.clone())
+}
+
+fn done(server: &str) -> Ended {
+    let list = narthex("mcp list", &[]).to_string();
+    let main = format!(
+        "<h1>Signed in to {}</h1>\n<p>narthex has connected your account, and the server is ready \
+         in a moment. You can close this page.</p>\n<p class=\"hint\"><code>{}</code> shows the \
+         state of the server.</p>\n",
+        safe(server),
+        safe(&list)
+    );
+    Ended { failed: None, onward: None, is_unproved: false, title: "Signed in", main }
+}
+
+fn failed(server: Option<&str>, kind: ErrorKind, why: &str) -> Ended {
+    let authorize = narthex("mcp authorize {}", &[&server.unwrap_or("NAME")]).to_string();
+    let main = format!(
+        "<h1>That did not work</h1>\n<p role=\"alert\">{}</p>\n<p class=\"hint\">To try again, \
+         start the sign-in anew: <code>{}</code></p>\n",
+        safe(why),
+        safe(&authorize)
+    );
+    let (failed, title) = (Some(kind), "That did not work");
+    Ended { failed, onward: None, is_unproved: false, title, main }
+}
+
+/// Escapes text so that hidden characters, changes of its direction, and markup have no effect.
+fn safe(text: &str) -> String {
+    escaped(&harmless(text, SHOWN_MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// S11: names and causes are text, whatever is in them.
+    #[test]
+    fn s11_pages_of_a_sign_in_show_hostile_text_as_text() {
+        let hostile = "<img src=x onerror=alert(1)>\"'&\u{202e}";
+        for ended in [done(hostile), failed(Some(hostile), ErrorKind::Denied, hostile)] {
+            let main = ended.main;
+            assert!(!main.contains("<img") && !main.contains('\u{202e}'), "{main}");
+            assert!(main.contains("&lt;img src=x onerror=alert(1)&gt;&quot;&#39;&amp;"), "{main}");
+        }
+    }
+}
