@@ -264,7 +264,9 @@ impl Asked {
                 (true, "capabilities") => "papers",
                 (true, "agents") => "reader",
                 (true, "mcp-attachments") => "archive",
-                (true, "principals" | "members") => "ada",
+                (true, "principals" | "members" | "users") => "ada",
+                (true, "mcp-tokens") => "docs",
+                (true, "authorize") => "none",
                 (true, "runs") => made.run["run_id"].as_str().unwrap(),
                 (true, "mcp-clients") => made.client["id"].as_str().unwrap(),
                 (true, "sessions") => made.run["session_id"].as_str().unwrap(),
@@ -305,6 +307,9 @@ async fn child(api: &Api, of: &Value) -> Value {
 /// Operations whose refusal of an unknown member does not list all members. No part of a secret is
 /// repeated, and an import lists only the members that have objects.
 const UNLISTED: [&str; 2] = ["secret_set", "workspace_import"];
+
+/// The operations whose object exists only while a sign-in at an authorization server is open.
+const OF_SIGN_INS: [&str; 1] = ["server_device_sign_in_show"];
 
 /// The examples are sent to an empty daemon, which accepts all of them; then all operations that
 /// read are called. Each test of the door checks that answers match the document. Before that, each
@@ -364,7 +369,8 @@ async fn examples_of_the_document_are_accepted() {
         }
     }
     has_profile(&place.api);
-    for asked in operations.iter().filter(|asked| asked.method == "GET") {
+    let reads = operations.iter().filter(|asked| asked.method == "GET");
+    for asked in reads.filter(|asked| !OF_SIGN_INS.contains(&asked.id())) {
         let content = asked.operation["responses"]["200"]["content"].as_object().unwrap();
         if content.contains_key("application/json") {
             place.api.get(&asked.path(&made)).await;
