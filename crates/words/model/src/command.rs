@@ -17,12 +17,13 @@ const SETTINGS: [&str; 1] = ["--settings"];
 const WORKSPACE: &str = "--workspace";
 
 /// The commands that take `--workspace`; a group covers all its commands.
-const WORKSPACED: [&str; 23] = [
+const WORKSPACED: [&str; 24] = [
     "agents",
     "audit",
     "capabilities",
     "channels",
     "clients",
+    "connections",
     "env-bindings",
     "export",
     "grants",

@@ -40,10 +40,9 @@ impl CredentialSource for WithoutPeople {
 impl Missing {
     fn fault(&self) -> CredentialFault {
         let authorize = narthex("mcp authorize {}", &[&self.alias]);
-        let add = narthex("mcp add {} URL", &[&self.alias]);
         let why = format!(
-            "it needs a sign-in, and only the daemon has those; add it with `{add}` if the daemon \
-             does not have it, sign in with `{authorize}`, then leave out --config"
+            "it needs a sign-in, and only the daemon has those; add it to the daemon's servers, \
+             sign in with `{authorize}`, then leave out --config"
         );
         CredentialFault::Unusable { why }
     }

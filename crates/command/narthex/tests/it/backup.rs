@@ -53,7 +53,7 @@ fn a_backup_with_the_master_key_moves_to_another_machine() {
     assert!(done.stdout.contains(counts), "{done:?}");
     assert!(done.stdout.contains("narthex-fixture --stdio"), "its programs are shown: {done:?}");
     assert!(!place.path("data/restored").exists());
-    assert!(done.stdout.contains(&place.printed("up")), "{done:?}");
+    assert!(done.stdout.contains(&place.printed("up --detach")), "{done:?}");
     assert!(done.stderr.contains("approved again"), "{done:?}");
     assert_eq!((place.mode("data/master.key"), place.mode("data/store.db")), (0o600, 0o600));
     // The daemon removes files that its store does not know, as this one.
