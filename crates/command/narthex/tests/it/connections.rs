@@ -12,7 +12,7 @@ const TRACKER: &str = "/users/me/mcp-tokens/tracker";
 
 /// X-M14, C27, E149: of two humans and one server, each run has the token of its own driver, at the
 /// same time and in whatever order; another driver of the same agent gets no link of the first.
-/// X-E50: the agent has narthex's endpoint and its run's token alone, and the gateway adds the other.
+/// X-E50: the agent has the endpoint of narthex and the token of its run, and no other token.
 #[tokio::test(flavor = "multi_thread")]
 async fn x_m14_each_run_acts_as_its_driver() {
     let site = Site::start();
