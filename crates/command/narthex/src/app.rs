@@ -205,8 +205,8 @@ impl App {
         let (meters, granted) = shared(&options.servers);
         let local = local_run(&options.token, options.policy, &meters, granted)?;
         let gateway = GatewayOptions { meters, ..options.gateway };
-        let gateway = Gateway::new(registry.clone(), audit.clone(), gateway)
-            .map_err(|error| no_randomness(&error))?;
+        let gateway = Gateway::new(registry.clone(), audit.clone(), gateway);
+        let gateway = gateway.map_err(|error| no_randomness(&error))?;
         begin_run(&gateway, &local)?;
         let (closing, tasks) = (CancellationToken::new(), TaskTracker::new());
         // First, so that no door is ever asked about an empty set of servers.

@@ -9,6 +9,7 @@ mod checks;
 mod connections;
 mod export;
 mod parts;
+mod personal;
 
 use std::{collections::BTreeSet, time::SystemTime};
 
@@ -25,8 +26,9 @@ pub use self::changes::{
     CatalogImport, CatalogImportChange, CatalogImported, CatalogLeft, CatalogValid, Precondition,
 };
 pub(crate) use self::connections::connection_event;
-pub use self::connections::{Connecting, UserConnection, connection_path};
+pub use self::connections::{Connecting, UserConnection};
 pub use self::parts::AgentParts;
+pub use self::personal::connection_path;
 use crate::{Control, ControlError, Page};
 
 /// A stored object of the catalog.

@@ -134,8 +134,8 @@ impl Control {
         } = options;
         let shipper = Shipper::new(&audit, store.as_ref(), vault.as_ref());
         let settings_path = layers.settings.clone();
-        let settings = settings_path
-            .as_ref()
+        let settings = settings_path.as_ref();
+        let settings = settings
             .map(|path| SettingsFile::new(path, &layers.workspace_root, layers.env.clone()));
         let tasks = TaskTracker::new();
         let access = Arc::new(Access::load(store.as_ref(), audit.clone()).await?);

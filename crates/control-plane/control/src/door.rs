@@ -14,6 +14,7 @@ mod connections;
 mod fault;
 mod fetched_keys;
 mod foreign;
+mod foreign_token;
 mod issuers;
 mod keys;
 mod requests;
@@ -27,7 +28,7 @@ pub use self::{
     answers::{DoorAnswer, DoorAsserted, DoorForm, DoorToken},
     connections::NewConnection,
     fault::{DoorFault, DoorStop},
-    foreign::DoorForeign,
+    foreign_token::DoorForeign,
     requests::{DoorBrowser, DoorChoice, DoorHuman},
     server::DoorServer,
 };

@@ -56,7 +56,7 @@ fn need(holding: &Holding) -> Need {
         return need;
     }
     match need {
-        // The entry says that each human signs in: a request without a token would be nobody's.
+        // The entry says that each human signs in: a request without a token is no human's.
         Need::Send { header: None, .. } => Need::Fault(own_consent(holding, &Scopes::default())),
         // An open attempt can be finished in one browser only.
         Need::Fault(CredentialFault::NeedsConsent { .. }) => {

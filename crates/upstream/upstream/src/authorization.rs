@@ -7,8 +7,7 @@ use narthex_http_client::{ClientError, HttpClient, HttpResponse};
 use narthex_wire::{Limits, Message, Payload, Raw, method};
 
 use crate::{
-    AtHand, CredentialFault, Credentials, LinkError, RefusedRequest, connect::Setup,
-    redaction::Redaction,
+    AtHand, CredentialFault, Credentials, LinkError, RefusedRequest, redaction::Redaction,
 };
 
 /// The credential of one link, if the credential can change.
@@ -40,10 +39,12 @@ pub(crate) trait Resend: Sync {
 
 impl Authorization {
     /// The credential of a link to be opened.
-    pub(crate) fn of(setup: &Setup<'_>) -> Self {
-        let (credentials, has_holder) =
-            (setup.context.credentials.clone(), setup.context.has_holder);
-        Self { credentials, has_holder, redaction: setup.redaction.clone() }
+    pub(crate) fn new(
+        credentials: Option<Arc<dyn Credentials>>,
+        has_holder: bool,
+        redaction: Redaction,
+    ) -> Self {
+        Self { credentials, has_holder, redaction }
     }
 
     /// True if the credential can change.

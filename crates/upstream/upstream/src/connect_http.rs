@@ -28,7 +28,9 @@ const STREAM_DEADLINE: Duration = Duration::from_secs(2);
 
 pub(crate) async fn shake(setup: &Setup<'_>, target: &HttpTarget) -> Result<Shaken, ConnectError> {
     let context = setup.context;
-    let authorization = Authorization::of(setup);
+    let credentials = setup.context.credentials.clone();
+    let has_holder = setup.context.has_holder;
+    let authorization = Authorization::new(credentials, has_holder, setup.redaction.clone());
     let headers = static_headers(target, authorization.changes())?;
     let url = url::Url::parse(&target.url).map_err(|error| ConnectError::Url(error.to_string()))?;
     let settings = ClientSettings { proxies: context.proxies.clone(), ..ClientSettings::default() };

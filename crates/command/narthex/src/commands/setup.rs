@@ -96,8 +96,8 @@ async fn set_up(args: &SetupArgs, place: &Path, context: &Context) -> Result<Exi
     let offer = service::offer(context).await?;
     if is_text {
         let is_running = DataDir::at(place).is_locked()?;
-        let lines = service::shown(&offer, is_running).into_iter().chain(survey.to_quit());
-        lines.map(|line| output::line(&harmless(&line))).collect::<Result<(), _>>()?;
+        let mut lines = service::shown(&offer, is_running).into_iter().chain(survey.to_quit());
+        lines.try_for_each(|line| output::line(&harmless(&line)))?;
     }
     if args.dry_run {
         return unchanged(&survey, args.dry_run, context);

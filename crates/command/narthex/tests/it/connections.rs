@@ -12,6 +12,7 @@ const TRACKER: &str = "/users/me/mcp-tokens/tracker";
 
 /// X-M14, C27, E149: of two humans and one server, each run has the token of its own driver, at the
 /// same time and in whatever order; another driver of the same agent gets no link of the first.
+/// X-E50: the agent has the endpoint of narthex and the token of its run, and no other token.
 #[tokio::test(flavor = "multi_thread")]
 async fn x_m14_each_run_acts_as_its_driver() {
     let site = Site::start();
@@ -123,7 +124,7 @@ async fn x_e31_an_unattended_run_has_no_token() {
     let request = json!({ "type": "start_session", "agent_name": "clerk", "prompt": "go" });
     let begun = site.bearer(&token, "POST", &format!("{HOME}/runs"), &request).succeeded().json();
     site.until_refused(begun["token"].as_str().unwrap()).await;
-    // A service is no human, and connects nobody.
+    // A service is no human, and connects no account.
     let path = format!("{HOME}{TRACKER}/connect");
     assert_eq!(site.bearer(&token, "POST", &path, &Value::Null).status, 403);
     let foreign = format!("{HOME}/users/ada/mcp-tokens/tracker/connect");

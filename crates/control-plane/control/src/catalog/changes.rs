@@ -14,13 +14,14 @@ use serde_json::Value;
 pub use self::attachments::{
     CatalogAttached, CatalogAttachment, CatalogAttachments, CatalogConnection,
 };
-use self::cutting::is_cut;
+use self::cutting::{cut_through, is_cut};
 pub use self::import::{CatalogImport, CatalogImportChange, CatalogImported, CatalogLeft};
 use super::{
     CatalogWritten,
     checks::{Definition, Stored},
-    connections::to_prepare,
-    object, tag, unknown,
+    object,
+    personal::to_prepare,
+    tag, unknown,
 };
 use crate::{By, Control, ControlError};
 
@@ -282,7 +283,7 @@ impl Control {
                 row
             }
         };
-        self.cut_through(workspace, *kind, (&row.id, &row.document));
+        cut_through(self, workspace, *kind, &row.id, &row.document);
         let kind = *kind;
         let object = self.catalog_work(move || object(kind, &row)).await?;
         Ok(CatalogWritten { object, was_there, warnings })

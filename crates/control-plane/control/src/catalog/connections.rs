@@ -8,20 +8,19 @@ use std::{
 
 use narthex_audit::{AuditEvent, kind};
 use narthex_catalog::fields::FieldError;
-use narthex_catalog::{EntryAuth, EnvValue, Opening, Parsed, ServerEntry};
+use narthex_catalog::{EntryAuth, EnvValue, Opening, ServerEntry};
 use narthex_model::{
-    CatalogKind, PrincipalId, Secret, SecretName, SecretReference, ServerId, SharedGrant,
-    WorkspaceId,
+    CatalogKind, PrincipalId, Secret, SecretName, SecretReference, SharedGrant, WorkspaceId,
 };
 use narthex_oauth_client::{
     BeginAs, Begun, SignInError, SignInTarget, SignedOut,
     store::{GrantFacts, GrantKey},
 };
-use narthex_store::{CatalogRow, OAuthFacts};
+use narthex_store::OAuthFacts;
 use narthex_vault::VaultError;
 use url::Url;
 
-use super::{CatalogError, unknown};
+use super::{CatalogError, personal::connection_path, unknown};
 use crate::{By, Control, ControlError, ServerSignInError};
 
 /// The connection of a human to a server of the catalog.
@@ -52,12 +51,6 @@ pub struct Connecting {
     pub session: Option<String>,
     /// True if the human may see all servers of the catalog, and not only those that agents use.
     pub sees_all: bool,
-}
-
-/// The path of the page on which a human connects their account to a server of the catalog.
-#[must_use]
-pub fn connection_path(workspace: &WorkspaceId, server: &str) -> String {
-    format!("/workspaces/{workspace}/connections/{server}")
 }
 
 impl Control {
@@ -292,25 +285,6 @@ impl Control {
     }
 }
 
-/// The entry of a changed document, if its sign-in must be prepared: it is enabled, and its address
-/// or its authentication is new.
-pub(super) fn to_prepare(document: &str, before: Option<&CatalogRow>) -> Option<ServerEntry> {
-    let entry = read(document, None)?;
-    if !entry.auth.is_per_user() || entry.settings.disabled {
-        return None;
-    }
-    let before = before.and_then(|row| read(&row.document, ServerId::new(&row.id).ok().as_ref()));
-    let is_known = before.is_some_and(|before| {
-        !before.settings.disabled && before.shape == entry.shape && before.auth == entry.auth
-    });
-    (!is_known).then_some(entry)
-}
-
-fn read(document: &str, id: Option<&ServerId>) -> Option<ServerEntry> {
-    let Parsed { value, .. } = ServerEntry::parse(document.as_bytes(), id).ok()?;
-    Some(value)
-}
-
 /// The field of an entry that a failed preparation concerns.
 fn field_of(error: &SignInError, entry: &ServerEntry) -> &'static str {
     let has_issuer = matches!(
@@ -351,38 +325,6 @@ fn shown(facts: OAuthFacts) -> GrantFacts {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn row(document: &str) -> CatalogRow {
-        CatalogRow {
-            id: "mail".to_owned(),
-            document: document.to_owned(),
-            revision: 1,
-            created_at: UNIX_EPOCH,
-            updated_at: UNIX_EPOCH,
-            updated_by: "ada".to_owned(),
-        }
-    }
-
-    /// X-M13: the authorization server is asked for new addresses and settings of enabled servers
-    /// to which humans sign in, and for no other save.
-    #[test]
-    fn x_m13_only_a_new_sign_in_is_prepared() {
-        let entry = r#"{"id":"mail","kind":"remote_oauth","url":"https://mail.example/mcp"}"#;
-        let asks = |now: &str, before: Option<&str>| {
-            let before = before.map(row);
-            to_prepare(now, before.as_ref()).is_some()
-        };
-        assert!(asks(entry, None));
-        assert!(!asks(entry, Some(entry)));
-        let other = entry.replace("mail.example", "post.example");
-        assert!(asks(&other, Some(entry)));
-        let named = entry.replace("\"kind\"", "\"name\":\"Mail\",\"kind\"");
-        assert!(!asks(&named, Some(entry)));
-        let off = entry.replace("\"kind\"", "\"disabled\":true,\"kind\"");
-        assert!(!asks(&off, None));
-        assert!(asks(entry, Some(&off)));
-        assert!(!asks(r#"{"id":"mail","url":"https://mail.example/mcp"}"#, None));
-    }
 
     #[test]
     fn x_e49_a_grant_without_a_renewal_ends_with_its_token() {

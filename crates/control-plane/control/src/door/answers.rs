@@ -6,7 +6,7 @@ use narthex_oauth::server::{
     Answer, AssertionRequest, CheckedAssertion, Client, ErrorCode, OAuthError,
 };
 
-use super::foreign::DoorForeign;
+use super::foreign_token::DoorForeign;
 use crate::KnownClient;
 
 /// The answer to a program, and its consequence.

@@ -15,7 +15,7 @@ use narthex_oauth::{
 use super::{
     DoorDesk,
     answers::{DoorAnswer, DoorAsserted, DoorToken},
-    foreign::DoorForeign,
+    foreign_token::DoorForeign,
     tokens::time_of,
 };
 use crate::{ControlError, KnownClient};

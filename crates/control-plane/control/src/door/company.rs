@@ -7,7 +7,7 @@ use narthex_oauth::server::{Consent, StoredTime};
 use tokio::sync::OwnedMutexGuard;
 
 use super::{
-    DoorDesk, connections::NewConnection, fault::DoorFault, foreign::DoorForeign,
+    DoorDesk, connections::NewConnection, fault::DoorFault, foreign_token::DoorForeign,
     requests::DoorHuman,
 };
 use crate::{AccessError, ControlError, KnownClient, Sees};

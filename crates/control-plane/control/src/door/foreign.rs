@@ -5,52 +5,30 @@
 
 use std::{
     sync::{Arc, OnceLock},
-    time::{Duration, SystemTime},
+    time::SystemTime,
 };
 
 use narthex_login::IssuerOptions;
-use narthex_model::{McpClientId, PrincipalId, ProfileName, WorkspaceId};
+use narthex_model::{PrincipalId, ProfileName, WorkspaceId};
 use narthex_oauth::{
     TokenHash,
     jwt::{Jwt, JwtFault, Keys},
-    scopes::Scopes,
     server::{ClientId, ForeignAccess, Refusal, Resource, StoredTime},
 };
 
-use super::{DoorDesk, requests::DoorChoice, server::DoorServer};
+use super::{DoorDesk, foreign_token::DoorForeign, requests::DoorChoice, server::DoorServer};
 use crate::{ControlError, Sees};
 
 /// Most tokens that are in memory; with more, all are verified again.
 const SEEN_MAX: usize = 50_000;
-/// Time after which a token is verified again, as its key may be withdrawn.
-const AGAIN: Duration = Duration::from_mins(5);
 /// The id of a client whose issuer names none.
 const UNNAMED: &str = "unnamed";
 
 /// The refusals of a token.
-const NOBODY: Refusal = Refusal::BadToken(
+const NO_ACCOUNT: Refusal = Refusal::BadToken(
     "the person of the access token has no account here; they sign in once in a browser",
 );
 const OTHER_CLIENT: Refusal = Refusal::BadToken("the client of the access token is not admitted");
-
-/// A client that acts for a person whom an issuer of the company named.
-#[derive(Debug)]
-pub struct DoorForeign {
-    pub(super) issuer: Arc<IssuerOptions>,
-    /// The account of the person.
-    pub(super) human: PrincipalId,
-    /// The client, as the issuer or this server names it.
-    pub(super) client_id: ClientId,
-    /// The kind of proof and its issuer, which keep equal ids of clients apart.
-    pub(super) place: String,
-    /// The endpoint of the door.
-    pub(super) resource: Resource,
-    pub(super) scopes: Scopes,
-    pub(super) expires_at: StoredTime,
-    pub(super) checked_at: StoredTime,
-    /// The registered client, once it is known.
-    pub(super) connection: OnceLock<McpClientId>,
-}
 
 impl DoorForeign {
     /// The servers that the client sees: those of the issuer's agent, or else of the profile that
@@ -65,17 +43,6 @@ impl DoorForeign {
         let profile = profile.and_then(|(_, name)| ProfileName::new(name).ok());
         let sees = profile.map_or(Sees::Live, Sees::Profile);
         DoorChoice { workspace: home.clone(), sees }
-    }
-
-    /// The name of the client for humans.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        self.client_id.as_str()
-    }
-
-    fn is_fresh(&self, now: SystemTime) -> bool {
-        let now = StoredTime::of(now);
-        now < self.expires_at && now.since(self.checked_at) < AGAIN
     }
 }
 
@@ -125,7 +92,7 @@ impl DoorDesk<'_> {
             return Ok(Some(Err(OTHER_CLIENT)));
         };
         let Some(human) = self.person(&access.issuer, &access.subject).await? else {
-            return Ok(Some(Err(NOBODY)));
+            return Ok(Some(Err(NO_ACCOUNT)));
         };
         let foreign = Arc::new(DoorForeign {
             place: format!("access token of {}", access.issuer),
@@ -175,7 +142,7 @@ impl DoorDesk<'_> {
         let table = self.control.access();
         let account = table.accounts.get(&foreign.human);
         if account.is_none_or(|account| account.disabled_at.is_some()) {
-            return Err(NOBODY);
+            return Err(NO_ACCOUNT);
         }
         match foreign.scopes.contains_all(&foreign.issuer.scopes) {
             true => Ok(foreign),

@@ -17,7 +17,7 @@ use narthex_oauth::{
 use serde_json::Value;
 use tokio::sync::Semaphore;
 
-use super::{fetched_keys::FetchedKeys, foreign::DoorForeign};
+use super::{fetched_keys::FetchedKeys, foreign_token::DoorForeign};
 use crate::live::KeyedLock;
 
 /// The scope of ordinary work. Rights for single tools are grants of humans, and no scopes.

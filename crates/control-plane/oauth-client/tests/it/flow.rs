@@ -203,7 +203,7 @@ async fn e26_tokens_of_the_configuration_serve_until_newer_ones_exist() {
                 }),
                 ..auth
             }),
-            other => panic!("{other:?}"),
+            other @ narthex_model::OAuth::ClientCredentials(_) => panic!("{other:?}"),
         },
         other => panic!("{other:?}"),
     };

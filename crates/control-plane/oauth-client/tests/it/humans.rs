@@ -114,7 +114,7 @@ async fn x_e43_a_sign_in_of_a_human_belongs_to_their_browser() {
     let sign_ins = world.process("one");
     let of_ada = credential(&world, &sign_ins, ADA, "mail");
     let Err(CredentialFault::NeedsConsent { address: None, .. }) = of_ada.obtain().await else {
-        panic!("a request would be nobody's")
+        panic!("a request would be no human's")
     };
     assert!(world.fixture.asked().is_empty(), "no attempt begins by a call");
     let begun = sign_ins.begin(&target(&world, ADA, None), BeginAs::Reuse).await;

@@ -1,5 +1,7 @@
 //! Several processes over one store (C16, C23).
 
+use std::fmt;
+
 use narthex_model::ServerAuth;
 use narthex_oauth_client::store::{LeaseOutcome, TokenStore};
 use narthex_testkit::authorization::{Endpoint, Moment};
@@ -135,19 +137,24 @@ async fn oauth_c23_any_order_of_events_uses_no_refresh_token_twice() {
                 3 => drop(server.sign_ins.sign_out(&key()).await.unwrap()),
                 _ => {
                     world.advance(1);
-                    match server.call("whoami").await {
-                        Ok(_) => {}
-                        Err(CredentialFault::NeedsConsent { address: Some(address), .. }) => {
-                            server.browse(&address).await.unwrap();
-                            server.works().await;
-                        }
-                        Err(fault) => panic!("seed {seed}: {fault:?}"),
-                    }
+                    call_or_sign_in(server, seed).await;
                 }
             }
         }
         let counts = world.fixture.counts();
         assert_eq!(counts.families_revoked, 0, "seed {seed}: {counts:?}");
+    }
+}
+
+/// Calls the server; signs in first if the call asks for it.
+async fn call_or_sign_in(server: &Server, seed: impl fmt::Display) {
+    match server.call("whoami").await {
+        Ok(_) => {}
+        Err(CredentialFault::NeedsConsent { address: Some(address), .. }) => {
+            server.browse(&address).await.unwrap();
+            server.works().await;
+        }
+        Err(fault) => panic!("seed {seed}: {fault:?}"),
     }
 }
 

@@ -59,6 +59,7 @@ async fn oauth_c23_a_caller_that_stops_waiting_stops_nothing() {
     assert_eq!(world.fixture.counts().refreshes, 1);
 }
 
+/// X-E53: a token that a server refuses with 401 is renewed once.
 #[tokio::test]
 async fn oauth_c24_a_refused_token_is_renewed_once_for_the_same_request() {
     let world = World::new();

@@ -52,7 +52,7 @@ pub(crate) struct Started {
 }
 
 /// The human as whom a run acts at servers to which humans sign in (X-M14). It stays the same for
-/// the run's whole life, whoever speaks to the session. `None` if no human drives the run.
+/// the run's whole life, also while another human has the turn. `None` if no human drives the run.
 pub(crate) fn holder(workspace: &WorkspaceId, driver: Option<&PrincipalId>) -> Option<Holder> {
     let user = driver?.as_str().to_owned();
     Some(Holder { workspace: workspace.as_str().to_owned(), user })

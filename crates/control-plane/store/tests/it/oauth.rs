@@ -313,7 +313,7 @@ async fn c16_an_attempt_is_taken_once() {
             taking.spawn(async move { store.oauth_attempts().take("h1", at(599)).await.unwrap() });
         }
         let taken: Vec<_> = taking.join_all().await.into_iter().flatten().collect();
-        assert_eq!(taken, [open.clone()]);
+        assert_eq!(taken, std::slice::from_ref(&open));
         attempts.put("h3", &open, at(0)).await.unwrap();
         assert_eq!(attempts.take("h3", at(600)).await.unwrap(), None, "it has ended");
     }

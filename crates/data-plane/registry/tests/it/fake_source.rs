@@ -15,7 +15,10 @@ use narthex_upstream::{
 
 /// Gives each server and holder a credential, which tests find by the same parts.
 #[derive(Debug, Default)]
-pub(crate) struct FakeSource(Mutex<HashMap<(Alias, Option<Holder>), Arc<FakeCredentials>>>);
+pub(crate) struct FakeSource(Mutex<HashMap<Key, Arc<FakeCredentials>>>);
+
+/// The server and the holder of a credential.
+type Key = (Alias, Option<Holder>);
 
 impl FakeSource {
     pub(crate) fn of(&self, name: &str, holder: Option<&Holder>) -> Arc<FakeCredentials> {

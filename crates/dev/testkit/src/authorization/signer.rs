@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 /// Characters of a line of PEM.
 const PEM_WIDTH: usize = 64;
 
-/// A private key for ES256 or EdDSA.
+/// A private key for ES256 or `EdDSA`.
 pub struct Signer {
     key: Key,
     pkcs8: Vec<u8>,
@@ -51,7 +51,7 @@ impl Signer {
         Self { key: Key::Es256(key), pkcs8, kid: kid.to_owned() }
     }
 
-    /// A new key of this name, for EdDSA.
+    /// A new key of this name, for `EdDSA`.
     ///
     /// # Panics
     /// When the system has no randomness.

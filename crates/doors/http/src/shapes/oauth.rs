@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::Decision;
+use super::door::Decision;
 
 /// A document or an answer as the standards of OAuth define it.
 #[derive(Debug, Serialize, JsonSchema)]

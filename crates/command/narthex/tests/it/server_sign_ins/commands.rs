@@ -87,7 +87,8 @@ fn e28_a_command_opens_the_browser_of_the_machine() {
     )
     .unwrap();
     fs::set_permissions(&opener, std::fs::Permissions::from_mode(0o755)).unwrap();
-    let path = format!("{}:{}", place.path("bin").display(), std::env::var("PATH").unwrap());
+    let path = std::env::var_os("PATH").unwrap().into_string().unwrap();
+    let path = format!("{}:{path}", place.path("bin").display());
     let waiting = Waiting::start_with(&place, &["mcp", "authorize", "tracker"], |command| {
         command.env("PATH", path).env("DISPLAY", ":0");
     });

@@ -6,20 +6,19 @@ use narthex_store::Cut;
 
 use crate::Control;
 
-impl Control {
-    /// Applies the parts of a changed object that concern live runs at once: the disabling of a
-    /// server (D10), and limits.
-    pub(super) fn cut_through(
-        &self,
-        workspace: &WorkspaceId,
-        kind: CatalogKind,
-        (id, document): (&str, &str),
-    ) {
-        if is_cut(kind, document) {
-            self.cut(workspace, &Cut::Server(id.to_owned()));
-        }
-        self.limits_changed(workspace, kind, (id, document));
+/// Applies the parts of a changed object that concern live runs at once: the disabling of a server
+/// (D10), and limits.
+pub(super) fn cut_through(
+    control: &Control,
+    workspace: &WorkspaceId,
+    kind: CatalogKind,
+    id: &str,
+    document: &str,
+) {
+    if is_cut(kind, document) {
+        control.cut(workspace, &Cut::Server(id.to_owned()));
     }
+    control.limits_changed(workspace, kind, (id, document));
 }
 
 /// True if the object is a disabled server, which live runs lose at once (D10).

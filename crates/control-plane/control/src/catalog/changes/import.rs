@@ -10,13 +10,17 @@ use narthex_model::{CatalogKind, SecretName, WorkspaceId, command::narthex, writ
 use narthex_store::{CatalogRow, CatalogStep};
 use serde_json::{Value, json};
 
-use super::{CatalogChange, Precondition, changed, cutting::is_cut, tag};
+use super::{
+    CatalogChange, Precondition, changed,
+    cutting::{cut_through, is_cut},
+    tag,
+};
 use crate::{
     By, Control, ControlError,
     catalog::{
         checks::{Definition, Stored, Workspace},
-        connections::to_prepare,
         export,
+        personal::to_prepare,
     },
 };
 
@@ -99,6 +103,15 @@ struct Given {
     place: String,
 }
 
+/// The rights of an import over servers.
+#[derive(Debug, Clone)]
+struct May {
+    /// True if it may store servers.
+    write_servers: bool,
+    /// The servers that were written inside an agent, each with the agent's name.
+    replace: BTreeMap<String, String>,
+}
+
 /// An object that is ready to store.
 struct Ready {
     kind: CatalogKind,
@@ -135,10 +148,10 @@ impl Control {
         let work = async move |this: Self| {
             let CatalogImport { workspace, by, may_write_servers, is_dry, inside, is_offline } =
                 import;
-            let asked = (may_write_servers, inside);
+            let may = May { write_servers: may_write_servers, replace: inside };
             let together = this.shared.cataloguing.take(&workspace).await;
             let (mut ready, mut imported) =
-                this.import_prepared(&workspace, text.clone(), asked.clone()).await?;
+                this.import_prepared(&workspace, text.clone(), may.clone()).await?;
             if is_dry {
                 return Ok(imported);
             }
@@ -149,7 +162,7 @@ impl Control {
                 drop(together.take());
                 this.ask_all(&workspace, &to_ask).await?;
                 together = Some(this.shared.cataloguing.take(&workspace).await);
-                (ready, imported) = this.import_prepared(&workspace, text, asked).await?;
+                (ready, imported) = this.import_prepared(&workspace, text, may).await?;
             }
             let _together = together;
             let store = this.catalog_store(&workspace).await?;
@@ -178,7 +191,7 @@ impl Control {
             }
             Noted::all_done(noted).await;
             for one in &ready {
-                this.cut_through(&workspace, one.kind, (&one.id, &one.document));
+                cut_through(&this, &workspace, one.kind, &one.id, &one.document);
             }
             Ok(imported)
         };
@@ -191,10 +204,10 @@ impl Control {
         &self,
         workspace: &WorkspaceId,
         text: Vec<u8>,
-        asked: (bool, BTreeMap<String, String>),
+        may: May,
     ) -> Result<(Vec<Ready>, CatalogImported), ControlError> {
         let stored = self.catalog_stored(workspace).await?;
-        Ok(self.catalog_work(move || prepare(&stored, &text, asked)).await??)
+        Ok(self.catalog_work(move || prepare(&stored, &text, &may)).await??)
     }
 
     /// Prepares the sign-ins to servers, and reports the faults of all of them at once (X-M13).
@@ -237,12 +250,12 @@ fn to_ask(ready: &[Ready], changes: &[CatalogImportChange]) -> Vec<Placed> {
 fn prepare(
     stored: &Stored,
     text: &[u8],
-    (may_write_servers, of_agents): (bool, BTreeMap<String, String>),
+    may: &May,
 ) -> Result<(Vec<Ready>, CatalogImported), CatalogError> {
     let document = document(text).map_err(CatalogError::of)?;
     let Read { given, secrets, mut errors, mut warnings, is_named } = read(document)?;
     let has_servers = given.iter().any(|one| one.definition.kind() == CatalogKind::Server);
-    if has_servers && !may_write_servers {
+    if has_servers && !may.write_servers {
         return Err(CatalogError::ServersDenied);
     }
     for kind in CatalogKind::ALL {
@@ -262,7 +275,7 @@ fn prepare(
     let is_due = |code: FieldCode| is_read || code.is_of_itself(is_named);
     let servers = given.iter().filter(|one| one.definition.kind() == CatalogKind::Server);
     errors.extend(
-        servers.filter_map(|one| taken(one, &old, stored, of_agents.get(one.definition.id())?)),
+        servers.filter_map(|one| taken(one, &old, stored, may.replace.get(one.definition.id())?)),
     );
     for one in &given {
         match new.alone(&one.definition) {

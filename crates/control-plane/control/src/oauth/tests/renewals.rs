@@ -203,17 +203,11 @@ async fn c23_a_dead_daemon_holds_a_lease_for_its_time_alone() {
             let dead = place.daemon().await;
             dead.put(&key, &server.consent()).await;
             let row = dead.taken(&key, "dead").await;
-            if step != "lease" {
-                let token = server.renew(row.value.expose());
-                if step == "store" {
-                    let renewed = dead.tokens.renew_grant(
-                        key.clone(),
-                        row.generation,
-                        Secret::new(token),
-                        facts(),
-                    );
-                    renewed.await.unwrap().unwrap();
-                }
+            let token = (step != "lease").then(|| server.renew(row.value.expose()));
+            if let Some(token) = token.filter(|_| step == "store") {
+                let (key, token) = (key.clone(), Secret::new(token));
+                let renewed = dead.tokens.renew_grant(key, row.generation, token, facts());
+                renewed.await.unwrap().unwrap();
             }
             dead.store.close().await;
             let other = place.daemon().await;

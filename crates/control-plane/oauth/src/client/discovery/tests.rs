@@ -202,6 +202,7 @@ fn oauth_c4_metadata_of_another_resource_is_refused() {
     assert_eq!(found.found().resource.as_deref(), Some("https://mcp.example/"));
 }
 
+/// X-E34: the first authorization server that can be used is taken.
 #[test]
 fn oauth_c5_all_places_of_all_issuers_are_tried_in_order() {
     let mut resource = resource();

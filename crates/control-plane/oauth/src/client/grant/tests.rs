@@ -42,6 +42,7 @@ fn states(grant: &Grant, times: impl IntoIterator<Item = u64>) -> Vec<Freshness>
     times.into_iter().map(|after| grant.freshness(NOW + after)).collect()
 }
 
+/// X-E46: a token that lives less than a minute is renewed after half of its life.
 #[test]
 fn oauth_c24_a_token_is_due_30_seconds_before_its_end() {
     use Freshness::{Due, Ended, Fresh};

@@ -66,7 +66,7 @@ fn failed(step: RegistrationStep) -> RegistrationError {
     }
 }
 
-/// E95.
+/// E95; X-E41: a client without a secret is registered, too.
 #[test]
 fn oauth_c13_the_request_says_all_that_a_server_needs() {
     let (_, request) = begin(&[PUBLIC], "b a", &["none"]);

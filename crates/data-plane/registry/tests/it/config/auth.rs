@@ -182,7 +182,7 @@ fn oauth(json: &str) -> OAuth {
 fn read_exchange(fields: &str) -> ClientCredentialsAuth {
     match oauth(&exchange(fields)) {
         OAuth::ClientCredentials(auth) => auth,
-        other => panic!("{other:?}"),
+        other @ OAuth::AuthorizationCode(_) => panic!("{other:?}"),
     }
 }
 

@@ -307,7 +307,7 @@ async fn door_r5_a_person_needs_the_role_for_the_servers() {
     assert!(company.desk.clients().await.is_empty());
 }
 
-/// I-M7, A11: an assertion of the issuer gives a short access token to a client with a secret, once.
+/// I-M7, A11: an assertion of the issuer gives a client with a secret one short access token.
 #[tokio::test]
 async fn i_m7_door_a11_an_assertion_gives_one_access_token() {
     let company = Company::with(false, |_| {}).await;

@@ -1,0 +1,49 @@
+//! An access token of one of the company's own issuers, as this process has verified it.
+
+use std::{
+    sync::{Arc, OnceLock},
+    time::{Duration, SystemTime},
+};
+
+use narthex_login::IssuerOptions;
+use narthex_model::{McpClientId, PrincipalId};
+use narthex_oauth::{
+    scopes::Scopes,
+    server::{ClientId, Resource, StoredTime},
+};
+
+/// Time after which a token is verified again, as its key may be withdrawn.
+const AGAIN: Duration = Duration::from_mins(5);
+
+/// A client that acts for a person whom an issuer of the company named.
+#[derive(Debug)]
+pub struct DoorForeign {
+    pub(super) issuer: Arc<IssuerOptions>,
+    /// The account of the person.
+    pub(super) human: PrincipalId,
+    /// The client, as the issuer or this server names it.
+    pub(super) client_id: ClientId,
+    /// The kind of proof and its issuer, which keep equal ids of clients apart.
+    pub(super) place: String,
+    /// The endpoint of the door.
+    pub(super) resource: Resource,
+    pub(super) scopes: Scopes,
+    pub(super) expires_at: StoredTime,
+    pub(super) checked_at: StoredTime,
+    /// The registered client, once it is known.
+    pub(super) connection: OnceLock<McpClientId>,
+}
+
+impl DoorForeign {
+    /// The name of the client for humans.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.client_id.as_str()
+    }
+
+    /// True if the token is valid, and was verified shortly before.
+    pub(super) fn is_fresh(&self, now: SystemTime) -> bool {
+        let now = StoredTime::of(now);
+        now < self.expires_at && now.since(self.checked_at) < AGAIN
+    }
+}
