@@ -188,16 +188,15 @@ impl App {
     pub async fn start(options: AppOptions) -> Result<Self, Failure> {
         let audit = open_audit(&options.audit_dir)?;
         let (sign_ins, credentials) = wanted(&options).open();
-        let connections = options.connections;
         let registry = Registry::new(RegistryOptions {
-            deadlines: connections.deadlines,
+            deadlines: options.connections.deadlines,
             limits: options.gateway.limits,
             disabled: disabled(&options.servers).await?,
             has_pins: keeps_definitions(&options.servers),
-            idle_stop: connections.idle_stop,
-            children_max: connections.processes_max,
-            supervision: supervision(connections.is_strict)?,
-            proxies: connections.proxies,
+            idle_stop: options.connections.idle_stop,
+            children_max: options.connections.processes_max,
+            supervision: supervision(options.connections.is_strict)?,
+            proxies: options.connections.proxies,
             credentials: Some(credentials),
             ..RegistryOptions::new(identity(), options.environment.clone())
         })
@@ -205,8 +204,8 @@ impl App {
         let (meters, granted) = shared(&options.servers);
         let local = local_run(&options.token, options.policy, &meters, granted)?;
         let gateway = GatewayOptions { meters, ..options.gateway };
-        let gateway = Gateway::new(registry.clone(), audit.clone(), gateway);
-        let gateway = gateway.map_err(|error| no_randomness(&error))?;
+        let gateway = Gateway::new(registry.clone(), audit.clone(), gateway)
+            .map_err(|error| no_randomness(&error))?;
         begin_run(&gateway, &local)?;
         let (closing, tasks) = (CancellationToken::new(), TaskTracker::new());
         // First, so that no door is ever asked about an empty set of servers.
@@ -221,7 +220,7 @@ impl App {
                 let runs = RunsOptions {
                     workspace_root: config::workspace_root()?,
                     env: Arc::new(config::placeholder),
-                    start_timeout: connections.mount,
+                    start_timeout: options.connections.mount,
                     local: local.id,
                     built_in_url: built_in_url(options.doors.as_ref(), control),
                     folders: options.work_dir.join("folders"),

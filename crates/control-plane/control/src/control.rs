@@ -134,8 +134,8 @@ impl Control {
         } = options;
         let shipper = Shipper::new(&audit, store.as_ref(), vault.as_ref());
         let settings_path = layers.settings.clone();
-        let settings = settings_path.as_ref();
-        let settings = settings
+        let settings = settings_path
+            .as_ref()
             .map(|path| SettingsFile::new(path, &layers.workspace_root, layers.env.clone()));
         let tasks = TaskTracker::new();
         let access = Arc::new(Access::load(store.as_ref(), audit.clone()).await?);
@@ -143,7 +143,6 @@ impl Control {
         let has_provider = login.as_ref().is_some_and(|login| !login.providers.is_empty());
         let proof = ProofRule::new(granting.require_proof, has_provider);
         let grants = LiveGrants::load(store.as_ref(), workspace.clone(), grants, proof).await;
-        let grants = Arc::new(grants.map_err(ControlError::Store)?);
         let rules = LiveRules::load(store.as_ref(), workspace.clone(), rules).await;
         let proxies = registry.proxies();
         let shared = Arc::new(Shared {
@@ -162,7 +161,7 @@ impl Control {
             trimming: Arc::default(),
             workspace,
             access,
-            grants,
+            grants: Arc::new(grants.map_err(ControlError::Store)?),
             granting,
             rules: Arc::new(rules.map_err(ControlError::Store)?),
             executors,

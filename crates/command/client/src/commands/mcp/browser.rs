@@ -37,7 +37,7 @@ pub(crate) fn open(url: &Url) -> bool {
 
 fn has_screen() -> bool {
     let is_set = |name: &&str| environment::variable(name).is_some_and(|value| !value.is_empty());
-    cfg!(target_os = "macos") || SCREENS.iter().any(|name| is_set(name))
+    cfg!(target_os = "macos") || SCREENS.iter().any(is_set)
 }
 
 #[cfg(test)]
