@@ -75,9 +75,10 @@ pub(super) async fn at_page(
         true => format!("your browser opens the sign-in to {name}; if it does not, open"),
         false => format!("sign in to {name} at"),
     };
-    output::notice(&harmless(&format!("{told} {url}")));
+    let told = format!("{told} {url}");
     let work = until_ready(name, &client, Looks::new(before, None));
-    let row = awaited(name, waiting(&format!("waiting for you at {name}"), context, work)).await?;
+    let work = waiting(&format!("waiting for you at {name}"), context, work);
+    let row = awaited(name, &told, work).await?;
     finish(name, &row, context)
 }
 
@@ -92,22 +93,26 @@ async fn at_device(
     if let Some(whole) = begun["verificationUriComplete"].as_str() {
         told.push_str(&format!("; or open {whole}"));
     }
-    output::notice(&harmless(&told));
     let id = text(begun, "id");
     let work = async {
         until_agreed(name, id, client).await?;
         until_ready(name, client, Looks::new(&Value::Null, Some(Instant::now()))).await
     };
-    let row = awaited(name, waiting(&format!("waiting for you at {name}"), context, work)).await?;
+    let work = waiting(&format!("waiting for you at {name}"), context, work);
+    let row = awaited(name, &told, work).await?;
     finish(name, &row, context)
 }
 
-/// Does the work, unless a signal comes first: the sign-in stays open then.
+/// Says what a person has to do, and does the work, unless a signal comes first: the sign-in stays
+/// open then.
 async fn awaited<T>(
     name: &str,
+    told: &str,
     work: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, Failure> {
+    // Before the person reads anything: who stops this program then knows how to go on.
     let stopped = stop_signal()?;
+    output::notice(&harmless(told));
     tokio::select! {
         done = work => done,
         () = stopped => {
