@@ -70,8 +70,8 @@ impl StoredTokens {
     ///
     /// `changed` gets the key of each grant that was stored, renewed or removed: by another daemon
     /// within [`POLL`](crate::POLL), and by this one too. A grant that was stored and removed
-    /// between two polls is among them if this daemon has it. It must not block. The caller reads the
-    /// row again, and compares its generation with the one that it has.
+    /// between two polls is among them if this daemon has it. `changed` must not block. The caller
+    /// reads the row again, and compares its generation with the one that it has.
     pub fn watch_changes<F>(
         &self,
         closing: CancellationToken,

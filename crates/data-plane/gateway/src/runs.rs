@@ -135,8 +135,10 @@ async fn watch_run(
 ) {
     let mut looks = tokio::time::interval(shared.options.run_idle);
     let mut looked = LookedAt::new();
+    let mut arrived = LookedAt::new();
     // Reviews the changes from before the watching began.
     shared.run_source.look_at_changed(&run, &mut looked, &shared.tracker);
+    shared.run_source.look_at_arrived(&run, &mut arrived, &shared.tracker);
     loop {
         tokio::select! {
             biased;
@@ -151,6 +153,7 @@ async fn watch_run(
         changes.mark_seen();
         let snapshot = shared.snapshot(&run);
         shared.run_source.look_at_changed(&run, &mut looked, &shared.tracker);
+        shared.run_source.look_at_arrived(&run, &mut arrived, &shared.tracker);
         for key in run.own_keys() {
             let row = snapshot.get(key.alias.as_str());
             if let Some(link) = row.as_ref().and_then(|row| row.link.as_ref()) {
