@@ -138,7 +138,6 @@ async fn watch_run(
     let mut arrived = LookedAt::new();
     // Reviews the changes from before the watching began.
     shared.run_source.look_at_changed(&run, &mut looked, &shared.tracker);
-    shared.run_source.look_at_arrived(&run, &mut arrived, &shared.tracker);
     loop {
         tokio::select! {
             biased;
@@ -147,7 +146,12 @@ async fn watch_run(
             has_changed = changes.next() => if !has_changed { break },
             _ = looks.tick() => match run.usage.rest(|| run.forget_seen()) {
                 true => return,
-                false => continue,
+                // At once for the first time. A review may have failed since.
+                false => {
+                    arrived.clear();
+                    shared.run_source.look_at_arrived(&run, &mut arrived, &shared.tracker);
+                    continue;
+                }
             },
         }
         changes.mark_seen();

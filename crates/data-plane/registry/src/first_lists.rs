@@ -197,11 +197,15 @@ impl FirstLists {
         self.lists.get(alias).map(|first| first.changed(now)).unwrap_or_default()
     }
 
-    /// The row in the run's view: later definitions and instructions are left out.
+    /// The row in the run's view: later definitions and instructions are left out. A server whose
+    /// first lists are not reviewed yet is being connected.
     #[must_use]
     pub fn row(&self, row: Arc<ServerRow>) -> Arc<ServerRow> {
         let Some(alias) = &row.alias else { return row };
         let Some(first) = self.lists.get(alias) else { return row };
+        if self.awaits(alias) && row.state == ServerState::Ready {
+            return Arc::new(row.awaited());
+        }
         let (seen, had) = (first.of(&row.inventory), first.of(&row.had));
         let is_same = Arc::ptr_eq(&seen, &row.inventory) && Arc::ptr_eq(&had, &row.had);
         let told = row.facts.as_ref().and_then(|facts| facts.instructions());
