@@ -132,6 +132,9 @@ fn x_e47_the_first_reviewed_list_of_a_late_server_is_frozen() {
     let first = FirstLists { lists, ..FirstLists::default() }.or_nothing([&early, &late]);
     assert!(first.awaits(&late) && !first.awaits(&early));
     assert!(!first.kept().0.contains_key(&late), "a restart awaits it, too");
+    let row = Arc::new(ServerRow::built_in(late.clone(), listed.clone()));
+    let seen = first.row(row.clone());
+    assert!(seen.state == ServerState::Connecting && seen.inventory.is_empty(), "calls wait");
     let other = inventory(&[("a", "{2}"), ("b", "{1}")], &[]);
     let first = first.arrived(&early, &other).arrived(&late, &listed).arrived(&late, &other);
     for alias in [&early, &late] {
@@ -140,6 +143,7 @@ fn x_e47_the_first_reviewed_list_of_a_late_server_is_frozen() {
         assert!(names(&first.lists[alias].of(&other), Listed::Tool).is_empty());
     }
     assert!(first.kept().0.contains_key(&late) && !first.lets_tell(&late, "x"));
+    assert!(Arc::ptr_eq(&first.row(row.clone()), &row));
 }
 
 /// S23: definitions under review are not listed, and resources that their templates cover cannot be
