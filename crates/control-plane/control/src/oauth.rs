@@ -26,7 +26,7 @@ use narthex_store::{OAuthAttemptRow, OAuthGrantKey, OAuthGrantRow, StatementErro
 use narthex_vault::{Vault, VaultError};
 use tokio_util::sync::CancellationToken;
 
-use self::watch::{Early, Watch};
+use self::watch::{Early, Taken, Watch};
 
 /// Most attempts to store a client while other processes store theirs.
 const ATTEMPTS: usize = 4;
@@ -43,6 +43,7 @@ pub struct StoredTokens {
     /// The owners of the leases that this process has: a late failure ends no lease of another.
     owners: Mutex<HashMap<GrantKey, String>>,
     early: Early,
+    taken: Taken,
 }
 
 /// The source of the time.
@@ -60,15 +61,17 @@ impl StoredTokens {
     #[must_use]
     pub fn new(store: Store, vault: Vault) -> Self {
         let early = Arc::new(Mutex::new(Some(HashSet::new())));
-        Self { store, vault, time: Time::OfStore, owners: Mutex::default(), early }
+        let (owners, taken) = (Mutex::default(), Taken::default());
+        Self { store, vault, time: Time::OfStore, owners, early, taken }
     }
 
     /// Follows changes of grants, until `closing` is cancelled, and removes ended attempts. The
     /// caller starts the future as a task of its own, once.
     ///
     /// `changed` gets the key of each grant that was stored, renewed or removed: by another daemon
-    /// within [`POLL`](crate::POLL), and by this one too. It must not block. The caller reads the
-    /// row again, and compares its generation with the one that it has.
+    /// within [`POLL`](crate::POLL), and by this one too. A grant that was stored and removed
+    /// between two polls is among them if this daemon has it. `changed` must not block. The caller
+    /// reads the row again, and compares its generation with the one that it has.
     pub fn watch_changes<F>(
         &self,
         closing: CancellationToken,
@@ -77,7 +80,7 @@ impl StoredTokens {
     where
         F: Fn(GrantKey) + Send + Sync + 'static,
     {
-        Watch::new(self.store.clone(), self.early.clone()).run(closing, changed)
+        Watch::new(self.store.clone(), self.early.clone(), self.taken.clone()).run(closing, changed)
     }
 
     async fn now(&self) -> Result<SystemTime, StoreFault> {
@@ -133,6 +136,11 @@ impl StoredTokens {
         }
     }
 
+    /// Remembers a key whose grant the caller gets, so that its removal is found.
+    fn give(&self, key: &GrantKey) {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone());
+    }
+
     fn owners(&self) -> MutexGuard<'_, HashMap<GrantKey, String>> {
         self.owners.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -173,7 +181,11 @@ impl TokenStore for StoredTokens {
             self.ask(&key);
             let of = keys::grant(&key)?;
             match self.store.oauth_grants().find(&of).await.map_err(failed)? {
-                Some(row) => self.opened(row).await.map(Some),
+                Some(row) => {
+                    let row = self.opened(row).await?;
+                    self.give(&key);
+                    Ok(Some(row))
+                }
                 None => Ok(None),
             }
         })
@@ -199,6 +211,7 @@ impl TokenStore for StoredTokens {
             let row = self.store.oauth_grants().put(&of, &sealed, &keys::facts(facts)).await;
             let OAuthGrantRow { generation, facts, .. } = row.map_err(failed)?;
             self.owners().remove(&key);
+            self.give(&key);
             Ok(GrantRow { value, generation, facts: keys::shown(facts) })
         })
     }
@@ -212,6 +225,7 @@ impl TokenStore for StoredTokens {
             let Some(row) = row.map_err(failed)? else { return Ok(LeaseOutcome::Absent) };
             let is_own = row.lease.as_ref().is_some_and(|(holder, _)| *holder == owner);
             if is_own {
+                self.give(&key);
                 self.owners().insert(key, owner);
                 return self.opened(row).await.map(LeaseOutcome::Taken);
             }
@@ -237,6 +251,7 @@ impl TokenStore for StoredTokens {
             let (grants, facts) = (self.store.oauth_grants(), keys::facts(facts));
             let row = grants.renew(&of, generation, &sealed, &facts).await.map_err(failed)?;
             self.owners().remove(&key);
+            self.give(&key);
             Ok(row.map(|row| {
                 let OAuthGrantRow { generation, facts, .. } = row;
                 GrantRow { value, generation, facts: keys::shown(facts) }

@@ -209,6 +209,13 @@ impl Holding {
         Started { outcome, is_same: true, is_own: true }
     }
 
+    /// True if the store was read, or a task is reading it.
+    pub(crate) fn may_have_read(&self) -> bool {
+        let slot = self.work.lock().unwrap_or_else(PoisonError::into_inner);
+        let runs = slot.as_ref().is_some_and(|work| is_running(&work.outcome));
+        runs || self.with_state(|state| state.read_at.is_some() || state.held.is_some())
+    }
+
     /// Waits for the end of the running task, if there is one.
     pub(crate) async fn rest(&self) {
         let running = {
@@ -307,6 +314,16 @@ impl Holding {
         if self.drop_held() {
             self.parts.options.hooks.on_tokens_changed(&self.key, None);
             self.parts.changed(&self.key);
+        }
+    }
+
+    /// Forgets the grant of this generation, whose row is gone. Tells the owner and subscribers.
+    pub(crate) fn forget_generation(&self, generation: u64) {
+        let is_it = self.with_state(|state| {
+            state.held.as_ref().is_some_and(|held| held.generation == generation)
+        });
+        if is_it {
+            self.forget();
         }
     }
 

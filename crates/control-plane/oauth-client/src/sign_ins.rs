@@ -20,6 +20,7 @@ use crate::{
     job::{self, Job},
     keep_alive,
     known::Known,
+    loading,
     options::SignInOptions,
     sign_out::{self, SignedOut},
     state::OpenAttempt,
@@ -287,10 +288,10 @@ impl SignIns {
     /// Reads a grant again that another process may have stored or dropped. Does nothing for a
     /// server that this process does not know, and does not wait.
     pub fn changed_elsewhere(&self, key: &GrantKey) {
-        let is_read =
-            |one: &Arc<ServerCredential>| one.holding.with_state(|state| state.read_at.is_some());
-        for one in self.inner.known.of(key).iter().filter(|one| is_read(one)) {
-            drop(job::start(&one.holding, Job::Load));
+        let options = &self.inner.parts.options;
+        for one in self.inner.known.of(key).iter().filter(|one| one.holding.may_have_read()) {
+            let reading = loading::read_again(Arc::clone(&one.holding));
+            drop(options.tasks.spawn_on(reading, &options.runtime));
         }
     }
 

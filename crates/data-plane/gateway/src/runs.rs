@@ -135,6 +135,7 @@ async fn watch_run(
 ) {
     let mut looks = tokio::time::interval(shared.options.run_idle);
     let mut looked = LookedAt::new();
+    let mut arrived = LookedAt::new();
     // Reviews the changes from before the watching began.
     shared.run_source.look_at_changed(&run, &mut looked, &shared.tracker);
     loop {
@@ -145,12 +146,18 @@ async fn watch_run(
             has_changed = changes.next() => if !has_changed { break },
             _ = looks.tick() => match run.usage.rest(|| run.forget_seen()) {
                 true => return,
-                false => continue,
+                // At once for the first time. A review may have failed since.
+                false => {
+                    arrived.clear();
+                    shared.run_source.look_at_arrived(&run, &mut arrived, &shared.tracker);
+                    continue;
+                }
             },
         }
         changes.mark_seen();
         let snapshot = shared.snapshot(&run);
         shared.run_source.look_at_changed(&run, &mut looked, &shared.tracker);
+        shared.run_source.look_at_arrived(&run, &mut arrived, &shared.tracker);
         for key in run.own_keys() {
             let row = snapshot.get(key.alias.as_str());
             if let Some(link) = row.as_ref().and_then(|row| row.link.as_ref()) {

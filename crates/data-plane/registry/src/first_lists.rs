@@ -3,7 +3,7 @@
 
 use std::{
     borrow::Cow,
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::Arc,
 };
 
@@ -21,6 +21,9 @@ pub struct FirstLists {
     lists: BTreeMap<Alias, FirstList>,
     /// First instructions by server. A server that is missing here has no frozen instructions.
     words: BTreeMap<Alias, FirstWords>,
+    /// Servers that have listed nothing yet: what they list first becomes their first list, once it
+    /// is reviewed.
+    awaited: BTreeSet<Alias>,
 }
 
 /// The first instructions of a server to models.
@@ -95,10 +98,12 @@ impl FirstLists {
         all
     }
 
-    /// The first lists in their stored form: digests instead of definitions.
+    /// The first lists in their stored form: digests instead of definitions. A server that has
+    /// listed nothing yet is absent.
     #[must_use]
     pub fn kept(&self) -> KeptLists {
-        let kept = self.lists.iter().map(|(alias, first)| {
+        let lists = self.lists.iter().filter(|(alias, _)| !self.awaits(alias));
+        let kept = lists.map(|(alias, first)| {
             let words = self.words.get(alias).map(|words| words.digest.into_iter().collect());
             (alias.clone(), KeptServer { words, ..first.kept() })
         });
@@ -148,18 +153,36 @@ impl FirstLists {
         Self { lists, ..self }
     }
 
-    /// Gives each of these servers without a first list an empty one: no review covers its later
-    /// definitions.
+    /// Gives each of these servers without a first list an empty one: no review covers its
+    /// definitions before [`Self::arrived`].
     #[must_use]
     pub fn or_nothing<'a>(mut self, servers: impl IntoIterator<Item = &'a Alias>) -> Self {
         for alias in servers {
             let nothing = || FirstList::Listed(Arc::default());
             if !self.lists.contains_key(alias) {
                 self.words.insert(alias.clone(), FirstWords::default());
+                self.awaited.insert(alias.clone());
             }
             self.lists.entry(alias.clone()).or_insert_with(nothing);
         }
         self
+    }
+
+    /// True if the server has listed nothing that was reviewed: its first list is empty until then.
+    #[must_use]
+    pub fn awaits(&self, alias: &Alias) -> bool {
+        self.awaited.contains(alias)
+    }
+
+    /// Takes the reviewed part of the lists of a server that had listed nothing (X-E47). Changes
+    /// nothing for a server with a first list.
+    #[must_use]
+    pub fn arrived(&self, alias: &Alias, reviewed: &Arc<Inventory>) -> Self {
+        let mut all = self.clone();
+        if all.awaited.remove(alias) {
+            all.lists.insert(alias.clone(), FirstList::Listed(reviewed.clone()));
+        }
+        all
     }
 
     /// True if the server has a first list.
@@ -174,11 +197,15 @@ impl FirstLists {
         self.lists.get(alias).map(|first| first.changed(now)).unwrap_or_default()
     }
 
-    /// The row in the run's view: later definitions and instructions are left out.
+    /// The row in the run's view: later definitions and instructions are left out. A server whose
+    /// first lists are not reviewed yet is being connected.
     #[must_use]
     pub fn row(&self, row: Arc<ServerRow>) -> Arc<ServerRow> {
         let Some(alias) = &row.alias else { return row };
         let Some(first) = self.lists.get(alias) else { return row };
+        if self.awaits(alias) && row.state == ServerState::Ready {
+            return Arc::new(row.awaited());
+        }
         let (seen, had) = (first.of(&row.inventory), first.of(&row.had));
         let is_same = Arc::ptr_eq(&seen, &row.inventory) && Arc::ptr_eq(&had, &row.had);
         let told = row.facts.as_ref().and_then(|facts| facts.instructions());

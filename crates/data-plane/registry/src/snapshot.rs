@@ -294,6 +294,17 @@ impl ServerRow {
         Self { found: Arc::new(found), ..self.clone() }
     }
 
+    /// This row for a run for which the server's lists are not reviewed yet: calls wait.
+    #[must_use]
+    pub(crate) fn awaited(&self) -> Self {
+        let mut row = self.seen_as(Arc::default(), false).that_had(Arc::default());
+        let found = Arc::make_mut(&mut row.found);
+        found.state = ServerState::Connecting;
+        found.activity = Some("connecting");
+        found.link = None;
+        row
+    }
+
     /// This row with the server's last inventory.
     #[must_use]
     pub(crate) fn that_had(mut self, had: Arc<Inventory>) -> Self {

@@ -18,12 +18,22 @@ const POLLS_PER_SWEEP: u32 = 300;
 
 /// Keys that were asked for before changes are followed; `None` once they are.
 pub(super) type Early = Arc<Mutex<Option<HashSet<GrantKey>>>>;
+/// Keys of grants that this daemon has read or stored since the last poll.
+pub(super) type Taken = Arc<Mutex<HashSet<GrantKey>>>;
 
 /// The last known state of the grants in the store.
 #[derive(Debug)]
 pub(super) struct Watch {
     pub(super) store: Store,
     early: Early,
+    /// Grants that may be in this daemon's memory and not in `known`: such a grant may have been
+    /// stored and removed between two polls.
+    taken: Taken,
+    /// Those that were taken from `taken`, and not compared with the store yet.
+    unproved: HashSet<OAuthGrantKey>,
+    /// Removed grants that are told once more: a task may have read the row before its removal, and
+    /// noted it in the memory after the first news.
+    again: Vec<OAuthGrantKey>,
     /// The numbers of the last changes that are known; `None` before the first reading.
     seen: Option<OAuthChanges>,
     /// All grants, to find the removed ones.
@@ -32,8 +42,9 @@ pub(super) struct Watch {
 
 impl Watch {
     /// A watch that has read nothing yet.
-    pub(super) fn new(store: Store, early: Early) -> Self {
-        Self { store, early, seen: None, known: HashSet::new() }
+    pub(super) fn new(store: Store, early: Early, taken: Taken) -> Self {
+        let (unproved, again, known) = (HashSet::new(), Vec::new(), HashSet::new());
+        Self { store, early, taken, unproved, again, seen: None, known }
     }
 
     /// Reads changes at each poll, until `closing` is cancelled.
@@ -64,38 +75,57 @@ impl Watch {
         self.store.oauth_attempts().sweep(now).await
     }
 
-    /// The grants that were stored, renewed or removed since the last call. The first call gives
-    /// those that were asked for before it: they may have changed in between.
+    /// The grants that were stored, renewed or removed since the last call; a removed one is told
+    /// by two calls.
+    ///
+    /// The first call gives those that were asked for before it: they may have changed in between.
     pub(super) async fn news(&mut self) -> Result<Vec<GrantKey>, StatementError> {
+        // Taken before the store is read: a row that was there before is there, or was removed.
+        self.take();
         let grants = self.store.oauth_grants();
         let now = grants.changes().await?;
         let Some(seen) = self.seen else {
             let rows = grants.changed_since(0).await?;
             self.known = rows.into_iter().map(|(key, _)| key).collect();
             self.seen = Some(now);
+            let unproved = mem::take(&mut self.unproved);
+            self.again = unproved.difference(&self.known).cloned().collect();
             let mut early = self.early.lock().unwrap_or_else(PoisonError::into_inner);
-            return Ok(early.take().into_iter().flatten().collect());
+            let mut news = early.take().unwrap_or_default();
+            news.extend(unproved.into_iter().map(keys::given));
+            return Ok(news.into_iter().collect());
         };
-        if now == seen {
-            return Ok(Vec::new());
+        let is_any_gone = now.dropped != seen.dropped || !self.unproved.is_subset(&self.known);
+        if now == seen && !is_any_gone {
+            self.unproved.clear();
+            return Ok(mem::take(&mut self.again).into_iter().map(keys::given).collect());
         }
-        let is_any_gone = now.dropped != seen.dropped;
         let rows = grants.changed_since(if is_any_gone { 0 } else { seen.last }).await?;
-        let mut news = Vec::new();
+        let mut news: HashSet<_> = mem::take(&mut self.again).into_iter().collect();
+        let unproved = mem::take(&mut self.unproved);
         if is_any_gone {
             let present = rows.iter().map(|(key, _)| key.clone()).collect();
-            let before = mem::replace(&mut self.known, present);
-            news.extend(before.difference(&self.known).cloned());
+            let mut before = mem::replace(&mut self.known, present);
+            before.extend(unproved);
+            self.again = before.difference(&self.known).cloned().collect();
+            news.extend(self.again.iter().cloned());
         }
         let mut last = now.last;
         for (key, change) in rows {
             last = last.max(change);
             if change > seen.last {
                 self.known.insert(key.clone());
-                news.push(key);
+                news.insert(key);
             }
         }
         self.seen = Some(OAuthChanges { last, ..now });
         Ok(news.into_iter().map(keys::given).collect())
+    }
+
+    /// Takes the keys of grants that this daemon has read or stored since the last call.
+    fn take(&mut self) {
+        let taken = mem::take(&mut *self.taken.lock().unwrap_or_else(PoisonError::into_inner));
+        // A key that is none has no row.
+        self.unproved.extend(taken.iter().filter_map(|key| keys::grant(key).ok()));
     }
 }

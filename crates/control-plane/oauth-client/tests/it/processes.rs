@@ -5,7 +5,7 @@ use std::fmt;
 use narthex_model::ServerAuth;
 use narthex_oauth_client::store::{LeaseOutcome, TokenStore};
 use narthex_testkit::authorization::{Endpoint, Moment};
-use narthex_upstream::CredentialFault;
+use narthex_upstream::{AtHand, CredentialFault};
 use tokio::task::JoinSet;
 
 use crate::world::{Server, World, key};
@@ -63,6 +63,28 @@ async fn oauth_c16_a_grant_of_another_process_is_found_before_a_person_is_asked(
     one.works().await;
     let counts = world.fixture.counts();
     assert_eq!((counts.codes, counts.exchanged_codes), (1, 1));
+}
+
+/// C29: a grant that another process removes is forgotten at once, also while a renewal is on its
+/// way, and the end of the renewal does not bring it back.
+#[tokio::test]
+async fn oauth_c29_a_removed_grant_is_forgotten_during_a_renewal() {
+    let world = World::new();
+    let server = world.server(ServerAuth::Unstated);
+    server.sign_in().await;
+    let mut changes = server.sign_ins.changes();
+    world.advance(3590);
+    let gate = world.fixture.hold(Endpoint::Token, Moment::After);
+    assert!(matches!(server.credential.at_hand(), AtHand::Ready(Some(_))));
+    gate.until(1).await;
+    assert!(world.store.drop_grant(key(), None).await.unwrap());
+    server.sign_ins.changed_elsewhere(&key());
+    assert_eq!(changes.recv().await.unwrap(), key());
+    let has_token = || matches!(server.credential.at_hand(), AtHand::Ready(Some(_)));
+    assert!(!has_token());
+    gate.open();
+    server.sign_ins.close().await;
+    assert!(!has_token());
 }
 
 #[tokio::test]

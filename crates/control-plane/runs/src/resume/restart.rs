@@ -97,7 +97,8 @@ impl Runs {
         let _turn = self.shared.restarts.beginning.take(&run.id).await;
         let Some(row) = self.living_row(run.id).await? else { return Ok(()) };
         let (further, held) = (run.further_lists(), run.held_back().kept());
-        let frozen = Frozen { further, held, ..self.frozen(&row).await? };
+        let lists = run.first_lists();
+        let frozen = Frozen { lists, further, held, ..self.frozen(&row).await? };
         let sealed = self.seal(&row.workspace, &run_place(row.id), &frozen.text()).await?;
         let stored = self.store()?.runs().freeze(&row.workspace, row.id, &sealed).await;
         stored.map(drop).map_err(|error| ControlError::Store(error).into())

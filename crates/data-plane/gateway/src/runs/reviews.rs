@@ -44,6 +44,30 @@ impl Source {
         }
     }
 
+    /// Sends the lists of servers to review that had listed nothing when the run began. The part
+    /// that the run may have becomes their first lists (X-E47).
+    pub(crate) fn look_at_arrived(
+        &self,
+        run: &Arc<RunView>,
+        looked: &mut LookedAt,
+        tasks: &TaskTracker,
+    ) {
+        let Some(source) = self.get() else { return };
+        for (alias, listed) in run.awaited() {
+            let before = looked.insert(alias.clone(), listed.clone());
+            if before.is_some_and(|before| Arc::ptr_eq(&before, &listed)) {
+                continue;
+            }
+            let (source, run) = (source.clone(), run.clone());
+            tasks.spawn(async move {
+                if let Some(reviewed) = source.look_at(&run, &alias, &listed).await {
+                    run.arrived(&alias, &reviewed);
+                    source.keep_lists(&run);
+                }
+            });
+        }
+    }
+
     /// The part of a server's lists that a run may have, if these are the run's first lists on
     /// links of this kind; otherwise all of the lists.
     pub(crate) async fn looked_at(

@@ -1,5 +1,6 @@
 //! Runs and their views.
 
+mod arrivals;
 mod contents;
 mod ends;
 mod granted;

@@ -19,12 +19,16 @@ pub trait RunSource: Send + Sync + std::fmt::Debug {
     /// it cannot start now.
     fn find<'a>(&'a self, token: &'a RunToken) -> FindingRun<'a>;
 
-    /// Stores the first lists of a run's servers on links besides the shared ones
-    /// ([`RunView::further_lists`]), after a new list was added. Returns without a wait.
+    /// Stores the first lists of a run's servers ([`RunView::first_lists`], and
+    /// [`RunView::further_lists`] on links besides the shared ones), after a new list was added.
+    /// Returns without a wait.
     fn keep_lists(&self, run: &Arc<RunView>);
 
-    /// Reviews a server's first lists on a link besides the shared one: returns the part that the
-    /// run may have. The rest is under review. `None` if the review fails.
+    /// Reviews a server's first lists on a link besides the shared one, or on the shared one if it
+    /// listed nothing when the run began.
+    ///
+    /// Returns the part that the run may have. The rest is under review. `None` if the review
+    /// fails.
     fn look_at<'a>(
         &'a self,
         run: &'a Arc<RunView>,

@@ -122,6 +122,30 @@ fn s23_a_server_without_a_review_has_an_empty_list() {
     assert!(!first.lets_tell(&late, "x") && first.lets_tell(&early, "x"), "it is not frozen");
 }
 
+/// X-E47, S23: the first lists of a server that listed nothing when the run began are those that
+/// were reviewed first, and no later ones.
+#[test]
+fn x_e47_the_first_reviewed_list_of_a_late_server_is_frozen() {
+    let listed = inventory(&[("a", "{1}")], &[]);
+    let [early, late] = ["early", "late"].map(|name| Alias::new(name).unwrap());
+    let lists = BTreeMap::from([(early.clone(), FirstList::Listed(listed.clone()))]);
+    let first = FirstLists { lists, ..FirstLists::default() }.or_nothing([&early, &late]);
+    assert!(first.awaits(&late) && !first.awaits(&early));
+    assert!(!first.kept().0.contains_key(&late), "a restart awaits it, too");
+    let row = Arc::new(ServerRow::built_in(late.clone(), listed.clone()));
+    let seen = first.row(row.clone());
+    assert!(seen.state == ServerState::Connecting && seen.inventory.is_empty(), "calls wait");
+    let other = inventory(&[("a", "{2}"), ("b", "{1}")], &[]);
+    let first = first.arrived(&early, &other).arrived(&late, &listed).arrived(&late, &other);
+    for alias in [&early, &late] {
+        assert!(!first.awaits(alias));
+        assert!(Arc::ptr_eq(&first.lists[alias].of(&listed), &listed));
+        assert!(names(&first.lists[alias].of(&other), Listed::Tool).is_empty());
+    }
+    assert!(first.kept().0.contains_key(&late) && !first.lets_tell(&late, "x"));
+    assert!(Arc::ptr_eq(&first.row(row.clone()), &row));
+}
+
 /// S23: definitions under review are not listed, and resources that their templates cover cannot be
 /// read.
 #[test]
@@ -150,6 +174,7 @@ fn s23_changed_instructions_of_a_server_do_not_reach_models() {
     let first = FirstLists {
         lists: [(alias.clone(), FirstList::Listed(inventory(&[("a", "{1}")], &[])))].into(),
         words: [(alias.clone(), words)].into(),
+        ..FirstLists::default()
     };
     let lets = |first: &FirstLists| ["x", "y"].map(|text| first.lets_tell(&alias, text));
     assert_eq!(lets(&first), [true, false]);

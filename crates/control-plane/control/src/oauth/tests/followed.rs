@@ -7,7 +7,8 @@ use super::{Daemon, Place, docs, facts, of_ada};
 use crate::oauth::watch::Watch;
 
 fn watch(daemon: &Daemon) -> Watch {
-    Watch::new(daemon.store.clone(), daemon.tokens.early.clone())
+    let tokens = &daemon.tokens;
+    Watch::new(daemon.store.clone(), tokens.early.clone(), tokens.taken.clone())
 }
 
 async fn news(watch: &mut Watch) -> Vec<GrantKey> {
@@ -37,16 +38,37 @@ async fn c23_changes_by_another_daemon_are_found() {
         let wiki = GrantKey { server: "wiki".to_owned(), ..docs() };
         other.put(&wiki, "1").await;
         assert_eq!(news(&mut watch).await, [of_ada(), wiki.clone()]);
+        assert_eq!(news(&mut watch).await, [of_ada()], "a removal is told twice");
         // Gone and back between two polls.
         assert!(other.tokens.drop_grant(docs(), None).await.unwrap());
         other.put(&docs(), "3").await;
         assert_eq!(news(&mut watch).await, [docs()]);
         let here = WorkspaceId::default();
         other.store.oauth_grants().drop_server(&here, "wiki").await.unwrap();
+        assert_eq!(news(&mut watch).await, [wiki.clone()]);
         assert_eq!(news(&mut watch).await, [wiki]);
         other.store.oauth_grants().drop_server(&here, "wiki").await.unwrap();
         assert!(news(&mut watch).await.is_empty(), "there was nothing to drop");
         assert_eq!(one.value(&docs()).await.as_deref(), Some("3"));
+    }
+}
+
+/// C29: a grant that this daemon has, and that was stored and removed between two polls, is found.
+#[tokio::test]
+async fn oauth_c29_a_removal_between_two_polls_is_found() {
+    for place in Place::both() {
+        let (one, other) = (place.daemon().await, place.daemon().await);
+        let mut watch = watch(&one);
+        assert!(news(&mut watch).await.is_empty());
+        one.put(&of_ada(), "1").await;
+        other.put(&docs(), "1").await;
+        assert_eq!(one.value(&docs()).await.as_deref(), Some("1"));
+        for key in [docs(), of_ada()] {
+            assert!(other.tokens.drop_grant(key, None).await.unwrap());
+        }
+        assert_eq!(news(&mut watch).await, [docs(), of_ada()]);
+        assert_eq!(news(&mut watch).await, [docs(), of_ada()], "a removal is told twice");
+        assert!(news(&mut watch).await.is_empty());
     }
 }
 

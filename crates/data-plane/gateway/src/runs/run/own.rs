@@ -3,11 +3,11 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwapOption;
-use narthex_model::{Alias, Profile};
+use narthex_model::{Alias, Profile, ServerState};
 use narthex_policy::{LiveProfile, RunPolicy};
 use narthex_registry::{
-    ConnectionId, FirstLists, FirstVariants, Found, KeptFurther, Mount, MountFault, MountSet,
-    Registry, ServerKey, ServerRow, Snapshot,
+    ConnectionId, FirstLists, FirstVariants, Found, KeptFurther, KeptLists, Mount, MountFault,
+    MountSet, Registry, ServerKey, ServerRow, Snapshot,
 };
 use narthex_upstream::{Inventory, Listed};
 use tokio::sync::watch;
@@ -27,7 +27,9 @@ pub(super) struct OwnServers {
     /// The servers that the run should have and that did not start, each with the reason.
     failed: Vec<Arc<ServerRow>>,
     /// The first lists of the servers, if the run is frozen to these.
-    first: Option<FirstLists>,
+    first: ArcSwapOption<FirstLists>,
+    /// The number of first lists that came after the start of the run.
+    arrivals: watch::Sender<u64>,
     /// The first lists on links besides the shared ones.
     variants: FirstVariants,
     /// The mounted servers; `None` when the run has ended.
@@ -43,6 +45,8 @@ struct Joined {
     shared: Option<Arc<Snapshot>>,
     /// The profile by which the shared servers were chosen.
     profile: Option<Arc<Profile>>,
+    /// The first lists that limit the run's own servers.
+    first: Option<Arc<FirstLists>>,
     /// The servers as they were found, in the order of the mounts.
     own: Vec<Arc<Found>>,
     all: Arc<Snapshot>,
@@ -64,17 +68,45 @@ impl OwnServers {
     }
 
     pub(super) fn with_first(self, first: FirstLists) -> Self {
-        Self { first: Some(first), ..self }
+        Self { first: ArcSwapOption::from_pointee(first), ..self }
     }
 
     pub(super) fn is_frozen(&self, alias: &Alias) -> bool {
-        self.first.as_ref().is_some_and(|first| first.has(alias))
+        self.first.load().as_ref().is_some_and(|first| first.has(alias))
+    }
+
+    /// The servers that have listed nothing reviewed yet and list now, each with its lists.
+    pub(super) fn awaited(&self) -> Vec<(Alias, Arc<Inventory>)> {
+        let (Some(first), Some(mounts)) = (self.first.load_full(), self.mounts.load_full()) else {
+            return Vec::new();
+        };
+        let awaited = mounts.mounts().iter().filter(|mount| first.awaits(mount.alias()));
+        let listed = awaited.filter_map(|mount| {
+            let found = mount.found();
+            let is_ready = found.state == ServerState::Ready;
+            is_ready.then(|| (mount.alias().clone(), found.inventory.clone()))
+        });
+        listed.collect()
+    }
+
+    /// Takes the reviewed part of a server's lists as its first lists, if it has none.
+    pub(super) fn arrived(&self, alias: &Alias, reviewed: &Arc<Inventory>) {
+        self.first.rcu(|first| {
+            let first = first.as_ref()?;
+            Some(Arc::new(first.arrived(alias, reviewed)))
+        });
+        self.arrivals.send_modify(|count| *count += 1);
+    }
+
+    /// The first lists on shared links, by digests.
+    pub(super) fn first_lists(&self) -> KeptLists {
+        self.first.load().as_ref().map(|first| first.kept()).unwrap_or_default()
     }
 
     /// The items that the servers define otherwise now than in their first lists, each with all
     /// that its server lists.
     pub(super) fn changed(&self) -> Vec<Changed> {
-        let (Some(first), Some(mounts)) = (&self.first, self.mounts.load_full()) else {
+        let (Some(first), Some(mounts)) = (self.first.load_full(), self.mounts.load_full()) else {
             return Vec::new();
         };
         let changed = mounts.mounts().iter().map(|mount| {
@@ -87,7 +119,7 @@ impl OwnServers {
 
     /// True if models may get this text of a server about itself.
     pub(super) fn may_be_told(&self, alias: &Alias, text: &str) -> bool {
-        self.first.as_ref().is_none_or(|first| first.lets_tell(alias, text))
+        self.first.load().as_ref().is_none_or(|first| first.lets_tell(alias, text))
     }
 
     /// The first lists of a frozen server on links besides the shared ones.
@@ -154,7 +186,11 @@ impl OwnServers {
         let Some(mounts) = self.mounts.load_full() else { return Arc::default() };
         let shared = || self.shared(registry, policy);
         let profile = || policy.profile().map(LiveProfile::current);
-        let is_fresh = |joined: &Joined| joined.is_of(&shared(), &profile(), &mounts);
+        let is_fresh = |joined: &Joined| {
+            let first = self.first.load();
+            joined.first.as_ref().map(Arc::as_ptr) == first.as_ref().map(Arc::as_ptr)
+                && joined.is_of(&shared(), &profile(), &mounts)
+        };
         if let Some(joined) = self.joined.load().as_ref().filter(|joined| is_fresh(joined)) {
             return joined.all.clone();
         }
@@ -165,11 +201,11 @@ impl OwnServers {
         *number += 1;
         // Read before the servers are chosen: a profile that is replaced meanwhile makes the join
         // outdated.
-        let (shared, profile) = (shared(), profile());
+        let (shared, profile, first) = (shared(), profile(), self.first.load_full());
         let rows: Vec<_> = mounts.mounts().iter().map(|mount| mount.row()).collect();
         let own = rows.iter().map(|row| row.found.clone()).collect();
         let all = Arc::new(self.join(*number, &shared, policy, rows));
-        self.joined.store(Some(Arc::new(Joined { shared, profile, own, all: all.clone() })));
+        self.joined.store(Some(Arc::new(Joined { shared, profile, first, own, all: all.clone() })));
         // The run may have ended meanwhile.
         if self.mounts.load().is_none() {
             self.joined.store(None);
@@ -196,7 +232,8 @@ impl OwnServers {
             |alias: &Option<Alias>| alias.as_ref().is_some_and(|alias| policy.is_attached(alias));
         let rows = shared.as_ref().map(|shared| shared.servers.iter()).into_iter().flatten();
         let seen = rows.filter(|row| is_seen(&row.alias)).cloned().collect();
-        let first = |row| match &self.first {
+        let first = self.first.load_full();
+        let first = |row| match &first {
             Some(first) => first.row(row),
             None => row,
         };
@@ -227,6 +264,7 @@ impl OwnServers {
 
     pub(super) fn changes(&self, registry: &Registry, policy: &RunPolicy) -> Changes {
         let mut receivers = self.receivers();
+        receivers.push(self.arrivals.subscribe());
         if self.sees_shared(policy) {
             receivers.push(registry.changes());
         }
