@@ -29,7 +29,7 @@ const LINES: &str = "application/x-ndjson";
 const PROBLEM: &str = "application/problem+json";
 
 /// The schema and the description of a name in braces, by the segment in front of it.
-const SEGMENTS: [(&str, Shape, &str); 36] = [
+const SEGMENTS: [(&str, Shape, &str); 39] = [
     ("mcp", of::<shapes::Alias>(), "A server of the run."),
     ("p", of::<shapes::ProfileName>(), "A profile."),
     ("profiles", of::<shapes::ProfileRef>(), "The profile."),
@@ -52,6 +52,9 @@ const SEGMENTS: [(&str, Shape, &str); 36] = [
     ("principals", of::<shapes::PrincipalRef>(), "The id or the name of a human or a service."),
     ("passkeys", of::<shapes::PasskeyId>(), "The passkey."),
     ("workspaces", of::<shapes::WorkspaceId>(), "The workspace."),
+    ("users", of::<shapes::PrincipalRef>(), "The human by id or name; `me` is the caller."),
+    ("mcp-tokens", of::<shapes::ObjectName>(), "The server of the catalog."),
+    ("connections", of::<shapes::ObjectName>(), "The server of the catalog."),
     ("members", of::<shapes::PrincipalRef>(), "The id or the name of a human or a service."),
     ("service-tokens", of::<shapes::TokenId>(), "The token."),
     ("mcp-clients", of::<shapes::McpClientId>(), "The client."),

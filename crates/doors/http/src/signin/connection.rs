@@ -169,7 +169,7 @@ mod tests {
             is_connected: true,
             facts: Some(facts),
         };
-        let response = page(&connection, &hostile, &hostile);
+        let response = page(&connection, &hostile, "token");
         let bytes = response.body().whole().unwrap();
         let text = String::from_utf8(bytes.to_vec()).unwrap();
         assert!(!text.contains("<img") && !text.contains('\u{202e}'), "{text}");
