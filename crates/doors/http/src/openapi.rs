@@ -216,7 +216,9 @@ fn responses(route: &Place, method: &str, said: &Operation) -> Map<String, Value
         match (status, route.access) {
             (429, _) => response["headers"] = referred(&["RetryAfter"]),
             (401, Access::Own(_)) => {}
-            (401, _) => response["headers"] = referred(&["WwwAuthenticate"]),
+            (401, _) | (400 | 403, Access::Client) => {
+                response["headers"] = referred(&["WwwAuthenticate"]);
+            }
             _ => {}
         }
         all.insert(status.to_string(), response);

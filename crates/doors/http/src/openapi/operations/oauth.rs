@@ -62,14 +62,14 @@ pub(super) const OPERATIONS: &[Operation] = &[
         .takes_as(of::<shapes::OAuthForm>(), FORM)
         .answers(200, DOCUMENT, &[])
         .answers(400, FAILURE, &[])
-        .answers(401, FAILURE, &[])
+        .answers(401, FAILURE, &["WwwAuthenticate"])
         .answers(429, FAILURE, &[])
         .refuses(READ),
     post("/revoke", "oauth_revoke", "Revokes a token of a program (RFC 7009)")
         .takes_as(of::<shapes::OAuthForm>(), FORM)
         .answers(200, Content::None, &[])
         .answers(400, FAILURE, &[])
-        .answers(401, FAILURE, &[])
+        .answers(401, FAILURE, &["WwwAuthenticate"])
         .refuses(READ),
     get("/authorize", "oauth_authorize", "Asks a human for consent to a program, or to sign in")
         .answers(200, HTML, COOKIE)

@@ -127,9 +127,11 @@ async fn s18_objects_of_another_workspace_look_like_objects_that_do_not_exist() 
                 let makes_ones_own = is_of_rival && method == "PUT" && !path.contains("/members/");
                 let is_malformed = hidden.status == StatusCode::UNPROCESSABLE_ENTITY
                     || hidden.status == StatusCode::BAD_REQUEST;
-                // A caller that is no human can neither create grants nor decide on definitions.
+                // A caller that is no human can neither create grants, nor decide on definitions,
+                // nor connect an account.
+                let human = ["/grant", "/definitions/", "/mcp-tokens/"];
                 let is_for_humans = hidden.status == StatusCode::FORBIDDEN
-                    && (path.contains("/grant") || path.contains("/definitions/"))
+                    && human.iter().any(|part| path.contains(part))
                     && is_of_rival;
                 let is_fine = !is_member || makes_ones_own || is_malformed || is_for_humans;
                 assert!(is_fine || hidden.status == StatusCode::NOT_FOUND, "{what}");
