@@ -237,6 +237,10 @@ impl<'a> DoorTokens<'a> {
     /// # Errors
     /// When a statement fails.
     pub async fn add(&self, token: &DoorTokenRow) -> Result<bool, StatementError> {
+        if token.family.is_empty() {
+            // The token of an assertion has no family that could have ended.
+            return self.database.write_steps(&[put(token)]).await;
+        }
         let alive = Step::must_change(IS_ALIVE, vec![Value::Text(&token.family)]);
         self.database.write_steps(&[alive, put(token)]).await
     }
