@@ -85,7 +85,11 @@ pub(crate) async fn finish(
     let BrowserAnswer { query, server: name, session: browser } = answer;
     let callback = Callback::read(query)?;
     let none = || SignInError::NoAttempt {
-        server: callback.place().filter(|name| is_shown(name)).unwrap_or_else(|| "NAME".into()),
+        server: name
+            .map(str::to_owned)
+            .or_else(|| callback.place())
+            .filter(|name| is_shown(name))
+            .unwrap_or_else(|| "NAME".into()),
     };
     let state_hash = callback.state_hash().ok_or_else(none)?;
     let row = parts.options.store.take_attempt(state_hash.clone()).await?;

