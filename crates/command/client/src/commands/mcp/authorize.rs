@@ -77,7 +77,8 @@ pub(super) async fn at_page(
     };
     let told = format!("{told} {url}");
     let work = until_ready(name, &client, Looks::new(before, None));
-    let work = waiting(&format!("waiting for you at {name}"), context, work);
+    let shown = format!("waiting for you at {name}");
+    let work = waiting(&shown, context, work);
     let row = awaited(name, &told, work).await?;
     finish(name, &row, context)
 }
@@ -98,7 +99,8 @@ async fn at_device(
         until_agreed(name, id, client).await?;
         until_ready(name, client, Looks::new(&Value::Null, Some(Instant::now()))).await
     };
-    let work = waiting(&format!("waiting for you at {name}"), context, work);
+    let shown = format!("waiting for you at {name}");
+    let work = waiting(&shown, context, work);
     let row = awaited(name, &told, work).await?;
     finish(name, &row, context)
 }
