@@ -280,20 +280,12 @@ impl ServerEntry {
         let by_command = "give the server a `command` with `args` that runs it";
         match &self.shape {
             Shape::Stdio(StdioShape::Image { .. }) => {
-                return Some(("image", started("starting a container image", by_command)));
+                Some(("image", started("starting a container image", by_command)))
             }
             Shape::Stdio(StdioShape::Script { .. }) => {
-                return Some(("script", started("starting a script", by_command)));
+                Some(("script", started("starting a script", by_command)))
             }
-            Shape::Stdio(StdioShape::Command(_)) | Shape::Http(_) | Shape::Sse(_) => {}
-        }
-        match &self.auth {
-            EntryAuth::None | EntryAuth::ApiKey { .. } | EntryAuth::ClientCredentials(_) => None,
-            EntryAuth::AuthorizationCode(_) => {
-                let what = format!("signing in by `{}`", self.auth.mode());
-                let instead = "use the auth mode `apiKey` if the server accepts a key";
-                Some(("auth.mode", started(&what, instead)))
-            }
+            Shape::Stdio(StdioShape::Command(_)) | Shape::Http(_) | Shape::Sse(_) => None,
         }
     }
 

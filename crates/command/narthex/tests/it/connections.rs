@@ -66,7 +66,8 @@ async fn x_e43_the_answer_of_another_human_is_refused() {
     for human in [&ada, &bob] {
         assert_eq!(site.connection(human)["connected"], false);
     }
-    let listed = ["audit", "list", "--kind", "workspace.connection.refused", "--json"];
+    let listed =
+        ["audit", "list", "--installation", "--kind", "workspace.connection.refused", "--json"];
     let events = site.place.run(listed).succeeded().stdout;
     assert!(events.contains("bob"), "{events}");
     // Without a login session, too: the address leads to the origin that has the cookie.

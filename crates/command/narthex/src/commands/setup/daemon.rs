@@ -195,10 +195,9 @@ fn checked(rows: &[&Row], passed: Duration) -> Option<Checked> {
 /// The commands after which a server with a sign-in moves, as the end of a sentence. Its row goes
 /// with the set-up, since only a server that works may leave the files of clients.
 fn signing_in(alias: &str) -> String {
-    let add = narthex("mcp add {} URL", &[&alias]);
     let authorize = narthex("mcp authorize {}", &[&alias]);
     let setup = narthex("setup", &[]);
-    format!("; add it with `{add}`, sign in with `{authorize}`, then run `{setup}` again")
+    format!("; add its URL to narthex, sign in with `{authorize}`, then run `{setup}` again")
 }
 
 /// The variables without which an entry cannot be used, from the problems of its row.
