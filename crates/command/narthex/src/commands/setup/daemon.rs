@@ -245,8 +245,8 @@ mod tests {
         assert_eq!(checked(&[&row("error", &error)], Duration::ZERO), failed("401", true, &[]));
         // A server that waits for a person stays, and the commands that mend it are named.
         let waiting = checked(&[&row("authenticating", &error)], Duration::ZERO);
-        let reason = "401; add it with `narthex mcp add a URL`, sign in with `narthex mcp \
-                      authorize a`, then run `narthex setup` again";
+        let reason = "401; add its URL to narthex, sign in with `narthex mcp authorize a`, then \
+                      run `narthex setup` again";
         assert_eq!(waiting, failed(reason, true, &[]));
         let problems = json!([
             { "code": "variable_missing", "variable": "B" },
