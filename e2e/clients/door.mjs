@@ -139,7 +139,8 @@ async function everyClient(options) {
 
 const folder = mkdtempSync(join(tmpdir(), 'narthex-door-'));
 const script = join(modules, '@modelcontextprotocol/server-everything/dist/index.js');
-const servers = { [NAME]: { command: process.execPath, args: [script, 'stdio'] } };
+const everything = { transport: 'stdio', command: process.execPath, args: [script, 'stdio'] };
+const servers = { [NAME]: everything };
 const daemon = await Daemon.start(narthex, folder, servers);
 try {
   await daemon.ready(NAME, READY_MS);
