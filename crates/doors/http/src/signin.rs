@@ -369,7 +369,9 @@ impl Visitor<'_> {
     /// Reads a form of a page as the type that the document has for it. Only a short body is read.
     async fn form<F: DeserializeOwned>(&self, body: RequestBody) -> Result<F, Problem> {
         let kind = single(&self.parts.headers, &header::CONTENT_TYPE).flatten();
-        if kind != Some("application/x-www-form-urlencoded") {
+        let kind = kind.map(|kind| kind.split(';').next().unwrap_or_default().trim());
+        let is_form = |kind: &str| kind.eq_ignore_ascii_case("application/x-www-form-urlencoded");
+        if !kind.is_some_and(is_form) {
             let problem = Problem::new(ErrorKind::Invalid, "only forms are accepted here");
             return Err(problem.with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE));
         }
