@@ -53,7 +53,7 @@ enum Step {
 }
 
 /// Number of steps at one time, where steps can run side by side.
-const AT_ONCE: usize = 2;
+const AT_ONCE: usize = 1;
 
 impl Step {
     /// The first step of those that run side by side. They need nothing of each other, and some of
