@@ -1,6 +1,9 @@
 //! Programs, consents, codes and tokens of the door, as stored.
 
-use std::time::{Duration, SystemTime};
+use std::{
+    sync::OnceLock,
+    time::{Duration, SystemTime},
+};
 
 use narthex_model::{
     ClientOrigin, ErrorKind, McpClientId, PrincipalId, PrincipalKind, PrincipalName,
@@ -14,10 +17,11 @@ use crate::support::{Place, id};
 
 const DESKTOP: &str = "prn_00000000000000dd";
 
-/// A time in whole milliseconds, as the store has them.
+/// A time after the beginning of the test, which is read once, so that equal rows stay equal.
 fn later(seconds: u64) -> SystemTime {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
-    SystemTime::UNIX_EPOCH + Duration::from_secs(since.as_secs() + seconds)
+    static BEGUN: OnceLock<u64> = OnceLock::new();
+    let since = || SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();
+    SystemTime::UNIX_EPOCH + Duration::from_secs(BEGUN.get_or_init(since) + seconds)
 }
 
 fn client() -> McpClientId {
@@ -127,10 +131,11 @@ async fn door_a9_one_of_two_rotations_counts_and_a_revoked_family_gives_nothing(
         tokens.put_code("code", &code, later(100)).await.unwrap();
         let used = UsedCode { hash: "code", document: "{}" };
         assert!(tokens.redeem(used, &family(0), &token("one")).await.unwrap());
-        assert!(tokens.rotate(&family(1), &token("two")).await.unwrap());
-        assert!(!tokens.rotate(&family(1), &token("lost")).await.unwrap());
+        let next = family(1);
+        assert!(tokens.rotate(&next, &token("two")).await.unwrap());
+        assert!(!tokens.rotate(&next, &token("lost")).await.unwrap());
         assert!(tokens.add(&token("late")).await.unwrap());
-        assert_eq!(tokens.family("family").await.unwrap(), Some(family(1)));
+        assert_eq!(tokens.family("family").await.unwrap(), Some(next));
         let before = store.principals().changes().await.unwrap();
         assert!(tokens.revoke(&token("one").hash).await.unwrap());
         assert_eq!(tokens.ended().await.unwrap(), ["one"]);
