@@ -1,10 +1,8 @@
 //! `cargo xtask check`: what must be spotless before any test is worth running.
 
-use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::Result;
-use fs_err as fs;
 
 use crate::process;
 use crate::tidy;
@@ -19,32 +17,12 @@ pub(crate) fn run() -> Result<bool> {
     let clippy = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
     is_good &= step("clippy", &mut cargo(&clippy));
     let doc = ["doc", "--workspace", "--no-deps", "--document-private-items"];
-    let mut doc = cargo(&doc);
-    after_clippy(&mut doc);
-    is_good &= step("doc", doc.env("RUSTDOCFLAGS", "-D warnings"));
+    is_good &= step("doc", cargo(&doc).env("RUSTDOCFLAGS", "-D warnings"));
     is_good &= tool("machete", &tools::MACHETE, &[]);
     let rules = ["--workspace", "check", "-D", "unused-wrapper", "bans", "licenses", "sources"];
     is_good &= tool("deny", &tools::DENY, &rules);
     is_good &= advisories();
     Ok(is_good)
-}
-
-/// Has a command use what clippy has checked, with the compiler and the lints that `cargo clippy`
-/// tells to cargo. Without this every crate of the workspace would be checked a second time.
-fn after_clippy(command: &mut Command) {
-    // Without the program, the second check is what happens.
-    if let Some(driver) = std::env::var_os("CARGO").and_then(|cargo| clippy_driver(cargo.as_ref()))
-    {
-        let lints = ["-D", "warnings"].map(|word| format!("{word}__CLIPPY_HACKERY__"));
-        command.env("RUSTC_WORKSPACE_WRAPPER", driver).env("CLIPPY_ARGS", lints.concat());
-    }
-}
-
-/// The compiler of the `cargo-clippy` beside a cargo, by the path that it gives to cargo itself.
-fn clippy_driver(cargo: &Path) -> Option<PathBuf> {
-    let clippy = fs::canonicalize(cargo.with_file_name("cargo-clippy")).ok()?;
-    let driver = clippy.with_file_name("clippy-driver");
-    driver.is_file().then_some(driver)
 }
 
 /// Runs a program of crates.io. It is a fault if that cannot be built.
