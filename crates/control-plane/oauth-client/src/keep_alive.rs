@@ -48,19 +48,14 @@ async fn look(holding: Weak<Holding>, parts: Arc<Parts>) {
     }
 }
 
-/// True if the grant was not renewed for a day. The settings may have changed since.
+/// True if the grant was not renewed for a day.
 fn is_idle(holding: &Holding) -> bool {
-    let wants = match &holding.entry().mode {
-        Mode::Person(person) => person.keep_alive,
-        Mode::Machine(_) | Mode::Faulty(_) => false,
-    };
     let now = holding.now();
-    wants
-        && holding.with_state(|state| {
-            state.held.as_ref().is_some_and(|held| {
-                let grant = &held.value.grant;
-                let is_old = now >= grant.tokens.obtained_at.saturating_add(IDLE);
-                is_old && grant.can_renew() && grant.freshness(now) != Freshness::Fresh
-            })
+    holding.with_state(|state| {
+        state.held.as_ref().is_some_and(|held| {
+            let grant = &held.value.grant;
+            let is_old = now >= grant.tokens.obtained_at.saturating_add(IDLE);
+            is_old && grant.can_renew() && grant.freshness(now) != Freshness::Fresh
         })
+    })
 }
