@@ -49,7 +49,6 @@ struct Renewal<'a> {
 
 /// The parts of the request.
 struct Plan {
-    issuer: String,
     metadata: ServerMetadata,
     client: Client,
     resource: Option<String>,
@@ -146,8 +145,7 @@ impl Renewal<'_> {
             (Some(found), true) => found.resource.clone(),
             (Some(_) | None, _) => grant.resource.clone(),
         };
-        let (issuer, metadata) = (metadata.issuer.clone(), metadata.clone());
-        Ok(Some(Plan { issuer, metadata, client, resource }))
+        Ok(Some(Plan { metadata: metadata.clone(), client, resource }))
     }
 
     /// The authorization server that the server names now. It is asked after a failure or a
@@ -224,14 +222,15 @@ impl Renewal<'_> {
             resource: plan.resource.as_deref(),
             now,
         };
-        let scopes = self.sends_scopes(&plan.issuer).then_some(&grant.tokens.scopes);
+        let scopes = self.sends_scopes(&plan.metadata.issuer).then_some(&grant.tokens.scopes);
         let fault = |fault| SignInError::Request { server: self.entry.alias.clone(), fault };
         let request = endpoint.refresh(token, scopes).map_err(fault)?;
         let fetched = parts.fetcher.post_form(self.guard, &request).await;
         let asked = Asked { grant: TokenGrant::Refresh, scopes: &grant.tokens.scopes, now };
         match Tokens::read(&fetched.reply(), asked) {
             Ok(tokens) => {
-                let Plan { issuer, metadata, client, resource } = plan;
+                let Plan { metadata, client, resource } = plan;
+                let issuer = metadata.issuer.clone();
                 let renewed = Grant { issuer, resource, ..grant.renewed(tokens) };
                 let value = GrantValue {
                     grant: renewed,
@@ -279,7 +278,7 @@ impl Renewal<'_> {
             return take_over(holding, &row);
         }
         if consequence.drops_client {
-            for key in keys_of(holding, self.person, &plan.issuer) {
+            for key in keys_of(holding, self.person, &plan.metadata.issuer) {
                 store.drop_client(key).await?;
             }
         }
