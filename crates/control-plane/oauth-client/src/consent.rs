@@ -122,7 +122,7 @@ pub(crate) async fn open(holding: &Holding, consent: Consent) -> Result<(), Sign
     if is_open && how == BeginAs::Reuse {
         return Ok(());
     }
-    let guard = holding.guard(&entry).await;
+    let guard = holding.guard().await;
     let search = Search {
         server: &entry.url,
         challenge: challenge.as_ref(),
@@ -162,7 +162,7 @@ pub(crate) async fn open(holding: &Holding, consent: Consent) -> Result<(), Sign
 pub(crate) async fn prepare(holding: &Holding) -> Result<(), SignInError> {
     let entry = holding.entry();
     let person = entry.person()?;
-    let guard = holding.guard(&entry).await;
+    let guard = holding.guard().await;
     let search = Search {
         server: &entry.url,
         challenge: None,

@@ -116,7 +116,7 @@ pub(crate) async fn begin(
     let entry = holding.entry();
     let person = entry.person()?;
     let parts = &holding.parts;
-    let guard = holding.guard(&entry).await;
+    let guard = holding.guard().await;
     let (server, settings) = (&entry.url, &person.settings);
     let search = Search { server, challenge: None, flow: Flow::Device, settings };
     let found = search.run(&parts.fetcher, &guard).await?;

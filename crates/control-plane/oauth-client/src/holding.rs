@@ -184,8 +184,8 @@ impl Holding {
         }
     }
 
-    pub(crate) async fn guard(&self, entry: &Entry) -> Guard {
-        Guard::of(&entry.url, &entry.chosen()).await
+    pub(crate) async fn guard(&self) -> Guard {
+        Guard::of(&self.entry.url, &self.entry.chosen()).await
     }
 
     /// Starts a task on the shared runtime, or gives the one that runs.

@@ -48,7 +48,7 @@ pub(crate) async fn request(
     if let Some(row) = stored.filter(|row| is_other(holding, row, &entry)) {
         return take_over(holding, &row);
     }
-    let guard = holding.guard(&entry).await;
+    let guard = holding.guard().await;
     let search = Search {
         server: &entry.url,
         challenge: challenge.as_ref(),

@@ -85,7 +85,7 @@ pub(crate) async fn renew(holding: &Holding) -> Result<(), SignInError> {
             return Ok(());
         }
     }
-    let guard = holding.guard(&entry).await;
+    let guard = holding.guard().await;
     let renewal = Renewal { holding, entry: &entry, person, guard: &guard, held: &held };
     let Some(plan) = renewal.plan().await? else { return Ok(()) };
     match renewal.right().await? {
