@@ -273,13 +273,13 @@ struct Ask {
 
 /// Opens an address at which a person signs in, unless one is open that asks for these scopes.
 async fn sign_in(holding: &Arc<Holding>, refusal: &RefusedRequest, ask: Ask) -> Value {
+    let none = Scopes::default();
+    let shown = if refusal.status == 403 { &ask.scopes } else { &none };
     if holding.key.needs_own_browser() {
         if let Some(newer) = newer(holding, refusal) {
             return Ok(Some(newer));
         }
         holding.update(|state| state.wanted = state.wanted.union(&ask.scopes));
-        let none = Scopes::default();
-        let shown = if refusal.status == 403 { &ask.scopes } else { &none };
         return Err(own_consent(holding, shown));
     }
     for _ in 0..ROUNDS {
@@ -290,8 +290,6 @@ async fn sign_in(holding: &Arc<Holding>, refusal: &RefusedRequest, ask: Ask) -> 
         if let Some(attempt) = state.open_attempt(holding.now())
             && attempt.scopes.contains_all(&ask.scopes)
         {
-            let none = Scopes::default();
-            let shown = if refusal.status == 403 { &ask.scopes } else { &none };
             return Err(consent_at(attempt, shown));
         }
         if let Some(fault) = troubled(holding) {
