@@ -3,13 +3,14 @@
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, PoisonError},
-    time::{Duration, SystemTime},
+    time::Duration,
 };
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, header};
 use narthex_http_client::{AllowedAddresses, ClientSettings, HttpClient, HttpResponse};
 use narthex_oauth::client::{FormRequest, JsonRequest, Reply};
+use narthex_upstream::RetryAfter;
 use narthex_wire::Payload;
 use tokio::time::timeout;
 use url::{Position, Url};
@@ -191,13 +192,8 @@ async fn answer(response: HttpResponse) -> Option<Fetched> {
     Some(Fetched::Answer { status, body, retry_after })
 }
 
-/// The value of `Retry-After`: seconds, or a date.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    let text = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim();
-    let seconds = text.parse().ok().map(Duration::from_secs);
-    let date = || httpdate::parse_http_date(text).ok();
-    let until = |date: SystemTime| date.duration_since(SystemTime::now()).unwrap_or_default();
-    seconds.or_else(|| date().map(until))
+    RetryAfter::of(headers)?.wait()
 }
 
 #[cfg(test)]

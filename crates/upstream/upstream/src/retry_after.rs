@@ -20,7 +20,8 @@ pub struct RetryAfter {
 
 impl RetryAfter {
     /// Reads the headers of an answer that has just arrived.
-    pub(crate) fn of(headers: &HeaderMap) -> Option<Self> {
+    #[must_use]
+    pub fn of(headers: &HeaderMap) -> Option<Self> {
         let value = headers.get(header::RETRY_AFTER)?.to_str().ok()?;
         Some(Self::read(value.trim(), SystemTime::now()))
     }
