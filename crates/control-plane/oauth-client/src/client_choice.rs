@@ -73,7 +73,7 @@ impl Choice<'_> {
         place: Place<'_>,
     ) -> Result<Client, SignInError> {
         let store = &holding.parts.options.store;
-        let key = self.key(holding, place.first);
+        let key = key_of(holding, &self.found.issuer, place.first, self.is_for_devices);
         let stored = store.client(key.clone()).await?;
         let known = stored.as_ref().and_then(|text| RegisteredClient::from_stored(text).ok());
         if let Some(known) = known.filter(|known| self.is_usable(holding, known, place.redirects)) {
@@ -89,15 +89,6 @@ impl Choice<'_> {
         // Another process was first.
         let kept = RegisteredClient::from_stored(&kept).ok();
         Ok(of_registration(kept.unwrap_or(made)))
-    }
-
-    fn key(self, holding: &Holding, first: &Url) -> ClientKey {
-        let suffix = if self.is_for_devices { "#device" } else { "" };
-        ClientKey {
-            workspace: holding.key.workspace.clone(),
-            issuer: self.found.issuer.clone(),
-            redirect_base: format!("{first}{suffix}"),
-        }
     }
 
     /// True if a stored client can be used for another consent.
@@ -171,10 +162,17 @@ fn no_redirect() -> SignInError {
 pub(crate) fn keys_of(holding: &Holding, person: &Person, issuer: &str) -> Vec<ClientKey> {
     let bases = &holding.parts.options.redirect_base;
     let first = person.redirect_uris(bases, &holding.key.server).into_iter().next();
-    let key = |redirect_base| ClientKey {
+    let keys = |first: Url| {
+        [false, true].map(|is_for_devices| key_of(holding, issuer, &first, is_for_devices))
+    };
+    first.into_iter().flat_map(keys).collect()
+}
+
+fn key_of(holding: &Holding, issuer: &str, first: &Url, is_for_devices: bool) -> ClientKey {
+    let suffix = if is_for_devices { "#device" } else { "" };
+    ClientKey {
         workspace: holding.key.workspace.clone(),
         issuer: issuer.to_owned(),
-        redirect_base,
-    };
-    first.into_iter().flat_map(|uri| [key(uri.to_string()), key(format!("{uri}#device"))]).collect()
+        redirect_base: format!("{first}{suffix}"),
+    }
 }
