@@ -279,12 +279,18 @@ pub(super) fn guarded(mut response: Response) -> Response {
 }
 
 pub(super) fn html(status: StatusCode, title: &str, attributes: &str, main: &str) -> Response {
+    let script = "<script src=\"/signin/script.js\" defer></script>\n";
+    document(status, title, script, attributes, main)
+}
+
+/// A whole page, with the elements of its head that follow the style.
+fn document(status: StatusCode, title: &str, head: &str, attributes: &str, main: &str) -> Response {
     let page = format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <title>{title} · narthex</title>\n\
          <link rel=\"stylesheet\" href=\"/signin/style.css\">\n\
-         <script src=\"/signin/script.js\" defer></script>\n</head>\n\
+         {head}</head>\n\
          <body{attributes}>\n<main>\n<p class=\"brand\">narthex</p>\n{main}</main>\n</body>\n\
          </html>\n"
     );
@@ -305,20 +311,9 @@ pub(super) fn of_server(ended: &Ended) -> Response {
         return private(response);
     }
     let Ended { title, main, failed, .. } = ended;
-    let page = format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <title>{title} · narthex</title>\n\
-         <link rel=\"stylesheet\" href=\"/signin/style.css\">\n</head>\n<body>\n<main>\n\
-         <p class=\"brand\">narthex</p>\n{main}</main>\n</body>\n</html>\n"
-    );
-    let payload = narthex_wire::Payload::from(page.into_bytes());
-    let mut response = private(Response::new(payload.into()));
     let problem = failed.map(|kind| Problem::new(kind, ""));
-    *response.status_mut() = problem.as_ref().map_or(StatusCode::OK, status);
-    let kind = HeaderValue::from_static("text/html; charset=utf-8");
-    response.headers_mut().insert(header::CONTENT_TYPE, kind);
-    response
+    let status = problem.as_ref().map_or(StatusCode::OK, status);
+    private(document(status, title, "", "", main))
 }
 
 /// Adds the headers of a page without a script, whose address is for no other site.
