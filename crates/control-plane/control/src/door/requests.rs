@@ -10,7 +10,7 @@ use narthex_model::{AgentName, McpClientId, PrincipalId, WorkspaceId};
 use narthex_oauth::{
     TokenHash,
     server::{
-        Approval, Approved, AuthorizeRefusal, AuthorizeRequest, AuthorizeRules, Checked,
+        Approval, Approved, AuthorizeRefusal, AuthorizeRequest, AuthorizeRules, Checked, Consent,
         DocumentUse, PENDING_LIFE, PageError, PendingConsent, Redirect, RedirectKind, ResourceRule,
         USED_CODE_LIFE,
     },
@@ -23,7 +23,7 @@ use super::{
     connections::NewConnection,
     fault::{DoorFault, DoorStop},
 };
-use crate::{By, Connection, ControlError, KnownClient, Sees};
+use crate::{By, ControlError, KnownClient, Sees};
 
 /// Most requests of browsers without a sign-in that wait at a time.
 const WAITING_MAX: usize = 10_000;
@@ -200,7 +200,7 @@ impl DoorDesk<'_> {
         human: &DoorHuman,
         pending: &PendingConsent,
     ) -> Option<Arc<KnownClient>> {
-        let known = self.connected(|one| one.consent.replaces_page(&human.id, pending))?;
+        let known = self.connected(|_, consent| consent.replaces_page(&human.id, pending))?;
         self.may_choose(human, &DoorChoice::of(&known)).is_ok().then_some(known)
     }
 
@@ -213,25 +213,25 @@ impl DoorDesk<'_> {
         choice: &DoorChoice,
     ) -> Option<Arc<KnownClient>> {
         let place = pending.redirect_uri.place();
-        let is_same = |one: &Connection| {
-            let consent = &one.consent;
+        self.connected(|client, consent| {
             consent.user == *human
                 && consent.client_id == pending.client_id
                 && consent.place == place
                 && consent.resource == pending.resource
-        };
-        let clients = self.control.access();
-        let now = SystemTime::now();
-        let mut all = clients.clients.values().filter(|client| client.is_live(now));
-        let found = all
-            .find(|client| client.connection.as_ref().is_some_and(is_same) && choice.is_of(client));
-        found.cloned()
+                && choice.is_of(client)
+        })
     }
 
-    fn connected(&self, is_it: impl Fn(&Connection) -> bool) -> Option<Arc<KnownClient>> {
+    fn connected(
+        &self,
+        is_it: impl Fn(&KnownClient, &Consent) -> bool,
+    ) -> Option<Arc<KnownClient>> {
         let (table, now) = (self.control.access(), SystemTime::now());
         let mut live = table.clients.values().filter(|client| client.is_live(now));
-        live.find(|client| client.connection.as_ref().is_some_and(&is_it)).cloned()
+        let found = live.find(|client| {
+            client.connection.as_ref().is_some_and(|one| is_it(client, &one.consent))
+        });
+        found.cloned()
     }
 
     /// Checks that a human may let a client act in this way.
