@@ -11,6 +11,7 @@ mod assertions;
 mod clients;
 mod company;
 mod connections;
+mod documents;
 mod fault;
 mod fetched_keys;
 mod foreign;

@@ -10,7 +10,7 @@ use narthex_oauth::{
 
 use super::{
     DoorDesk,
-    fault::DoorFault,
+    documents::read,
     server::{DoorServer, SeenToken},
 };
 use crate::{AccessError, ControlError, KnownClient};
@@ -99,7 +99,7 @@ impl DoorDesk<'_> {
     ) -> Result<Option<Arc<SeenToken>>, ControlError> {
         let found = self.store.door_tokens().token(hash.as_str()).await;
         let Some(row) = found.map_err(ControlError::Store)? else { return Ok(None) };
-        let record = serde_json::from_str(&row.document).map_err(|_damaged| DoorFault::Damaged)?;
+        let record = read(&row.document)?;
         if !self.control.access().clients.contains_key(&row.connection) {
             self.control.catch_up().await?;
         }

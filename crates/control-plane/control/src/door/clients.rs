@@ -13,7 +13,11 @@ use narthex_wire::Payload;
 use serde::Serialize;
 use url::{Position, Url};
 
-use super::{DoorDesk, fault::DoorFault, server::DoorServer};
+use super::{
+    DoorDesk,
+    documents::{read, text_of},
+    server::DoorServer,
+};
 use crate::ControlError;
 
 /// The kind of a program that registered itself.
@@ -79,8 +83,7 @@ impl DoorDesk<'_> {
         let found = self.stored_client(id).await?;
         match found {
             Some(row) if row.kind != DOCUMENT => {
-                let client = serde_json::from_str(&row.document).map_err(damaged)?;
-                Ok(Some(client))
+                Ok(Some(read(&row.document).map_err(ControlError::from)?))
             }
             Some(_) => self.documented(id, usage).await,
             None if is_document => self.documented(id, usage).await,
@@ -103,7 +106,7 @@ impl DoorDesk<'_> {
         let (server, now) = (self.server, SystemTime::now());
         let _turn = server.fetching.take(id).await;
         let cached: Option<CachedDocument> = match self.stored_client(id).await? {
-            Some(row) => Some(serde_json::from_str(&row.document).map_err(damaged)?),
+            Some(row) => Some(read(&row.document).map_err(ControlError::from)?),
             None => None,
         };
         if let Some(fresh) = cached.as_ref().filter(|cached| !cached.is_old(now)) {
@@ -153,17 +156,11 @@ impl From<ControlError> for ClientFault {
     }
 }
 
-fn damaged(_error: serde_json::Error) -> ControlError {
-    DoorFault::Damaged.into()
-}
-
-/// # Panics
-/// When the document is no JSON: all its members are texts, numbers and keys.
 fn row(client: &Client, kind: &str, document: &impl Serialize, now: SystemTime) -> DoorClientRow {
     DoorClientRow {
         id: client.id.as_str().to_owned(),
         kind: kind.to_owned(),
-        document: serde_json::to_string(document).expect("a record of the door is JSON"),
+        document: text_of(document),
         created_at: now,
         used_at: None,
     }

@@ -21,6 +21,7 @@ use super::{
     DoorDesk,
     clients::ClientFault,
     connections::NewConnection,
+    documents::{read, text_of},
     fault::{DoorFault, DoorStop},
 };
 use crate::{By, ControlError, KnownClient, Sees};
@@ -151,8 +152,7 @@ impl DoorDesk<'_> {
             found.ok_or_else(|| ControlError::from(DoorFault::Gone))
         };
         let mut row = find().await?;
-        let pending: PendingConsent =
-            serde_json::from_str(&row.document).map_err(|_damaged| DoorFault::Damaged)?;
+        let pending: PendingConsent = read(&row.document)?;
         if !browser.may_answer(&pending) {
             return Err(DoorFault::Gone.into());
         }
@@ -353,12 +353,6 @@ fn has_room(waiting: usize, browser: Option<&str>) -> bool {
 /// The stored form of a browser's secret.
 fn browser_hash(secret: &str) -> String {
     TokenHash::for_purpose("consent of a client", secret).as_str().to_owned()
-}
-
-/// # Panics
-/// When the record is no JSON: all its members are texts and numbers.
-fn text_of(record: &impl serde::Serialize) -> String {
-    serde_json::to_string(record).expect("a record of the door is JSON")
 }
 
 #[cfg(test)]

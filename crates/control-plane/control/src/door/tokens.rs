@@ -16,13 +16,12 @@ use narthex_oauth::{
     },
 };
 use narthex_store::{DoorFamilyRow, DoorTokenRow, DoorTokens, Store, UsedCode};
-use serde::{Serialize, de::DeserializeOwned};
 
 use super::{
     DoorDesk,
     answers::{DoorAnswer, DoorForm, DoorToken},
     clients::ClientFault,
-    fault::DoorFault,
+    documents::{read, text_of},
 };
 use crate::{Control, ControlError, KnownClient, access::of_client};
 
@@ -326,14 +325,4 @@ fn token_row(access: &AccessRecord, connection: &McpClientId) -> DoorTokenRow {
 
 pub(super) fn time_of(time: StoredTime) -> SystemTime {
     SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(time.seconds())
-}
-
-fn read<T: DeserializeOwned>(document: &str) -> Result<T, DoorFault> {
-    serde_json::from_str(document).map_err(|_damaged| DoorFault::Damaged)
-}
-
-/// # Panics
-/// When the record is no JSON: all its members are texts and numbers.
-fn text_of(record: &impl Serialize) -> String {
-    serde_json::to_string(record).expect("a record of the door is JSON")
 }
