@@ -333,8 +333,8 @@ impl Door {
         let control = control.filter(|control| control.sign_in_origin().is_some());
         let Some(control) = control else { return not_found() };
         let Some(route) = place.route(&parts.method) else { return wrong_method(&place.allowed()) };
-        let segments = place.segments;
         let Target::SignIn(target) = route.target else { return not_found() };
+        let segments = place.segments;
         Visitor { door: self, control, target, segments, parts }.answer(body).await
     }
 
