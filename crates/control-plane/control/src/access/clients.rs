@@ -49,6 +49,16 @@ pub enum Sees {
     Live,
 }
 
+impl Sees {
+    /// The agent whose runs have the servers.
+    pub(crate) fn agent(&self) -> Option<&AgentName> {
+        match self {
+            Self::Agent(agent) => Some(agent),
+            Self::Profile(_) | Self::Live => None,
+        }
+    }
+}
+
 /// A client to register, with the sealed request for its runs.
 pub struct NewClient {
     /// The request.

@@ -10,7 +10,7 @@ use super::{
     DoorDesk, connections::NewConnection, fault::DoorFault, foreign_token::DoorForeign,
     requests::DoorHuman,
 };
-use crate::{AccessError, ControlError, KnownClient, Sees};
+use crate::{AccessError, ControlError, KnownClient};
 
 impl DoorDesk<'_> {
     /// The registered client of a person and a program, if there is one that sees the same. Reads
@@ -75,16 +75,12 @@ impl DoorDesk<'_> {
         new: NewConnection,
     ) -> Result<Arc<KnownClient>, ControlError> {
         self.may_choose(human, &foreign.choice(self.control.home()))?;
-        let agent = match &new.sees {
-            Sees::Agent(agent) => Some(agent.clone()),
-            Sees::Profile(_) | Sees::Live => None,
-        };
         let consent = Consent {
             user: human.id.clone(),
             client_id: foreign.client_id.clone(),
             place: foreign.place.clone(),
             workspace: new.workspace.as_str().to_owned(),
-            agent,
+            agent: new.sees.agent().cloned(),
             resource: foreign.resource.clone(),
             scopes: foreign.scopes.clone(),
             given_at: StoredTime::of(SystemTime::now()),

@@ -287,10 +287,7 @@ impl DoorDesk<'_> {
     ) -> Result<Redirect, ControlError> {
         let choice = DoorChoice { workspace: new.workspace.clone(), sees: new.sees.clone() };
         self.may_choose(human, &choice)?;
-        let agent = match &choice.sees {
-            Sees::Agent(agent) => Some(agent.clone()),
-            Sees::Profile(_) | Sees::Live => None,
-        };
+        let agent = choice.sees.agent().cloned();
         let approved = self.approved(pending, human, &choice.workspace, agent)?;
         let known = self.connect(new, &approved.consent, &human.by).await?;
         self.give_code(approved, &known.row.id).await
