@@ -46,7 +46,7 @@ pub struct DoorOptions {
     pub documents: DocumentHosts,
     /// The proof of a human where none has signed in.
     pub consent: LocalConsent,
-    /// The servers whose tokens clients are told to get. With others than narthex itself, narthex
+    /// The servers that the metadata names to clients. With others than narthex itself, narthex
     /// gives no tokens.
     pub servers: AuthorizationServers,
     /// The company's own issuers, whose access tokens and assertions count.

@@ -31,8 +31,8 @@ pub(super) struct Watch {
     taken: Taken,
     /// Those that were taken from `taken`, and not compared with the store yet.
     unproved: HashSet<OAuthGrantKey>,
-    /// Removed grants that are told once more: a task may have read the row before its removal, and
-    /// noted it in the memory after the first news.
+    /// Removed grants that the next news repeat: a task may have read the row before its removal,
+    /// and noted it in the memory after the first news.
     again: Vec<OAuthGrantKey>,
     /// The numbers of the last changes that are known; `None` before the first reading.
     seen: Option<OAuthChanges>,
@@ -75,8 +75,8 @@ impl Watch {
         self.store.oauth_attempts().sweep(now).await
     }
 
-    /// The grants that were stored, renewed or removed since the last call; a removed one is told
-    /// by two calls.
+    /// The grants that were stored, renewed or removed since the last call. Two calls report a
+    /// removed one.
     ///
     /// The first call gives those that were asked for before it: they may have changed in between.
     pub(super) async fn news(&mut self) -> Result<Vec<GrantKey>, StatementError> {

@@ -11,7 +11,7 @@ use url::Url;
 
 use crate::world::{REDIRECT, World, key, of_session, parameter, person, preregistered};
 
-/// E27, E28, E29: the owner is told of the address, the client and the tokens, once each.
+/// E27, E28, E29: the owner gets the address, the client and the tokens, once each.
 #[tokio::test]
 async fn e25_a_refused_call_leads_to_a_sign_in_without_any_settings() {
     let world = World::new();

@@ -200,7 +200,7 @@ async fn c23_changes_of_grants_are_numbered() {
 }
 
 /// C29: grants and open attempts go with their human, their server and their workspace, and
-/// other daemons are told. Those of others stay.
+/// other daemons see it. Those of others stay.
 #[tokio::test]
 async fn c29_grants_go_with_their_human_server_and_workspace() {
     for place in Place::both() {
@@ -248,7 +248,7 @@ async fn c29_grants_go_with_their_human_server_and_workspace() {
                 assert_eq!(has_attempt(&place, &format!("h{number}")).await, is_left, "{key:?}");
             }
             let now = store.oauth_grants().changes().await.unwrap().dropped;
-            assert!(now > dropped, "other daemons are told");
+            assert!(now > dropped, "other daemons see the removal");
             dropped = now;
         };
         grants.drop_user(&id("default"), ADA).await.unwrap();

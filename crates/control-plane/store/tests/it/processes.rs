@@ -137,7 +137,7 @@ async fn c23_a_killed_process_leaves_the_old_grant_or_the_new_one() {
             let grants = store.oauth_grants();
             let row = grants.find(&grant()).await.unwrap().unwrap();
             let number: u64 = row.sealed.parse().unwrap();
-            assert!([renewed, renewed + 1].contains(&number), "{number}, told of {renewed}");
+            assert!([renewed, renewed + 1].contains(&number), "{number}, reported: {renewed}");
             renewed = number;
             if let Some((owner, until)) = &row.lease {
                 let before = *until - Duration::from_millis(1);

@@ -188,7 +188,7 @@ async fn door_r9_a_modern_client_leads_its_user_to_the_sign_in() {
     world.gateway.drain().await;
 }
 
-/// R9: a legacy client is asked on the stream of its call, which fails, and is told of the end.
+/// R9: a legacy client gets the question on the stream of its call, which fails, and then the end.
 #[tokio::test]
 async fn door_r9_a_legacy_client_leads_its_user_to_the_sign_in() {
     let signing = Signing::new().await;

@@ -342,8 +342,7 @@ mod tests {
 
     use super::*;
 
-    /// The page at the end of a sign-in to a server runs no script, and its address is told to no
-    /// site.
+    /// The page at the end of a sign-in to a server runs no script, and no site gets its address.
     #[test]
     fn the_page_of_a_sign_in_to_a_server_has_no_script_and_no_referrer() {
         let ended = |failed, onward| Ended {

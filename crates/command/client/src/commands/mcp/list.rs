@@ -34,7 +34,7 @@ const COLUMNS: [&str; 8] = [
 ];
 /// Idle time after which a server over HTTP may have stopped answering unnoticed.
 const LONG_IDLE: Duration = Duration::from_secs(60);
-/// Time before the end of a sign-in from which a person is told.
+/// Time before the end of a sign-in from which the list shows that end.
 const SIGN_IN_SOON: Duration = Duration::from_hours(24);
 /// The column that is left out where all rows are of the home workspace.
 const WORKSPACE: usize = 1;

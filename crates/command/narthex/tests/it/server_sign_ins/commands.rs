@@ -99,7 +99,7 @@ fn e28_a_command_opens_the_browser_of_the_machine() {
     waiting.done().succeeded();
 }
 
-/// A person who stops the wait can still sign in, and is told so.
+/// A person who stops the wait can still sign in, and the command says so.
 #[test]
 fn oauth_c16_a_stopped_wait_leaves_the_sign_in_open() {
     let fixture = AuthorizationFixture::start(Settings::default());

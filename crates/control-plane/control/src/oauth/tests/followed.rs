@@ -38,7 +38,7 @@ async fn c23_changes_by_another_daemon_are_found() {
         let wiki = GrantKey { server: "wiki".to_owned(), ..docs() };
         other.put(&wiki, "1").await;
         assert_eq!(news(&mut watch).await, [of_ada(), wiki.clone()]);
-        assert_eq!(news(&mut watch).await, [of_ada()], "a removal is told twice");
+        assert_eq!(news(&mut watch).await, [of_ada()], "two calls report a removal");
         // Gone and back between two polls.
         assert!(other.tokens.drop_grant(docs(), None).await.unwrap());
         other.put(&docs(), "3").await;
@@ -67,7 +67,7 @@ async fn oauth_c29_a_removal_between_two_polls_is_found() {
             assert!(other.tokens.drop_grant(key, None).await.unwrap());
         }
         assert_eq!(news(&mut watch).await, [docs(), of_ada()]);
-        assert_eq!(news(&mut watch).await, [docs(), of_ada()], "a removal is told twice");
+        assert_eq!(news(&mut watch).await, [docs(), of_ada()], "two calls report a removal");
         assert!(news(&mut watch).await.is_empty());
     }
 }
