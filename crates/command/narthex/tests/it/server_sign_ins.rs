@@ -25,13 +25,24 @@ pub(super) struct Page {
     pub(super) text: String,
 }
 
-pub(super) fn remote(url: &str) -> Value {
+fn remote(url: &str) -> Value {
     json!({ "transport": "http", "url": url })
 }
 
 /// A place with one server behind a sign-in.
 pub(super) fn place(fixture: &AuthorizationFixture) -> Place {
     Place::with(&json!({ "tracker": remote(&fixture.url) }))
+}
+
+/// A place with the servers `tracker` and `notes`, behind sign-ins at one authorization server.
+pub(super) fn two_servers() -> (AuthorizationFixture, Place) {
+    let other = "/other".to_owned();
+    let settings = Settings { other_mcp_paths: vec![other], ..Settings::default() };
+    let fixture = AuthorizationFixture::start(settings);
+    let elsewhere = fixture.url.replace("/mcp", "/other");
+    let servers = json!({ "tracker": remote(&fixture.url), "notes": remote(&elsewhere) });
+    let place = Place::with(&servers);
+    (fixture, place)
 }
 
 /// The present row of a server.
@@ -171,12 +182,7 @@ fn oauth_c23_an_ended_token_is_renewed_for_the_call_that_needs_it() {
 /// E107: two servers are signed in to at once, in the other order than they asked.
 #[test]
 fn e107_two_sign_ins_are_open_at_once() {
-    let other = "/other".to_owned();
-    let settings = Settings { other_mcp_paths: vec![other], ..Settings::default() };
-    let fixture = AuthorizationFixture::start(settings);
-    let elsewhere = fixture.url.replace("/mcp", "/other");
-    let servers = json!({ "tracker": remote(&fixture.url), "notes": remote(&elsewhere) });
-    let place = Place::with(&servers);
+    let (fixture, place) = two_servers();
     let _daemon = place.up();
     let (tracker, notes) = (address(&place, "tracker"), address(&place, "notes"));
     for url in [notes, tracker] {

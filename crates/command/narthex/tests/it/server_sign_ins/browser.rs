@@ -6,10 +6,9 @@ use std::{
 };
 
 use narthex_testkit::authorization::{AuthorizationFixture, Endpoint, Settings};
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::{Page, address, place, remote, row, until_in, visit, visit_with};
-use crate::support::Place;
+use super::{Page, address, place, row, two_servers, until_in, visit, visit_with};
 
 /// The public address of a daemon behind a proxy, and the head of its pages' requests.
 const PUBLIC: &str = "https://narthex.example";
@@ -77,12 +76,7 @@ fn s7_a_redirect_at_another_host_is_refused() {
 /// E108: the state of one server at the address of another finishes the sign-in that it belongs to.
 #[test]
 fn oauth_c16_a_state_belongs_to_one_server() {
-    let other = "/other".to_owned();
-    let settings = Settings { other_mcp_paths: vec![other], ..Settings::default() };
-    let fixture = AuthorizationFixture::start(settings);
-    let elsewhere = fixture.url.replace("/mcp", "/other");
-    let servers = json!({ "tracker": remote(&fixture.url), "notes": remote(&elsewhere) });
-    let place = Place::with(&servers);
+    let (fixture, place) = two_servers();
     let _daemon = place.up();
     address(&place, "notes");
     let back = fixture.browse(&address(&place, "tracker")).unwrap();
