@@ -50,7 +50,7 @@ export class Browser {
 }
 
 /** The address and the hidden fields of the first form of a page. */
-export function firstForm({ url, status, text }) {
+function firstForm({ url, status, text }) {
   const form = text.match(/<form([^>]*)>(.*?)<\/form>/s);
   if (!form) throw new Error(`${url} answers ${status} without a form: ${text.slice(0, 2000)}`);
   const inputs = [...form[2].matchAll(/<input([^>]*)>/g)].map(([, words]) => words);
