@@ -19,7 +19,7 @@ use crate::{
     guard::Guard,
     holding::Holding,
     loading::take_over,
-    renewal::{failed, is_fresh},
+    renewal::{is_fresh, note},
     store::GrantRow,
 };
 
@@ -161,16 +161,7 @@ async fn refused(
     endpoint: String,
     refusal: Refusal,
 ) -> SignInError {
-    let now = holding.now();
     let state = holding.state();
-    let facts = failed(&state.facts, now, &refusal);
-    holding.update(|state| state.facts = facts.clone());
-    if let Some(held) = &state.held {
-        let (key, generation) = (holding.key.clone(), held.generation);
-        let noted = holding.parts.options.store.note_failure(key, generation, facts).await;
-        if let Err(error) = noted {
-            tracing::warn!(server.name = %entry.alias, %error, "a failure is not stored");
-        }
-    }
+    note(holding, state.held.as_deref(), &state.facts, &refusal).await;
     SignInError::Token { server: entry.alias.clone(), endpoint, refusal }
 }

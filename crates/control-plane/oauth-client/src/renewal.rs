@@ -264,7 +264,7 @@ impl Renewal<'_> {
         );
         let consequence = refusal.failure.consequence(plan.client.is_registered());
         if !consequence.drops_tokens {
-            self.note(&refusal).await;
+            note(holding, Some(held), &held.facts, &refusal).await;
             let now = holding.now();
             let is_usable = holding.with_state(|state| state.usable(now).is_some());
             return match refusal.failure {
@@ -294,17 +294,6 @@ impl Renewal<'_> {
         self.ask().await
     }
 
-    /// Stores the facts of a failure, which ends the lease.
-    async fn note(&self, refusal: &Refusal) {
-        let (holding, held) = (self.holding, self.held);
-        let facts = failed(&held.facts, holding.now(), refusal);
-        holding.update(|state| state.facts = facts.clone());
-        let (key, generation) = (holding.key.clone(), held.generation);
-        if let Err(error) = holding.parts.options.store.note_failure(key, generation, facts).await {
-            tracing::warn!(server.name = %self.entry.alias, %error, "a failure is not stored");
-        }
-    }
-
     /// Opens an address at which a person signs in, for the scopes of the grant. An ended token is
     /// not renewed meanwhile.
     async fn ask(&self) -> Result<(), SignInError> {
@@ -326,9 +315,21 @@ impl Renewal<'_> {
     }
 }
 
-/// The facts of a grant after a failure.
-pub(crate) fn failed(facts: &GrantFacts, now: u64, refusal: &Refusal) -> GrantFacts {
-    GrantFacts { failed_at: Some(now), failure: Some(refusal.to_string()), ..facts.clone() }
+/// Notes a failure beside the facts of a grant. Ends the lease of the grant, if there is one.
+pub(crate) async fn note(
+    holding: &Holding,
+    held: Option<&Held>,
+    facts: &GrantFacts,
+    refusal: &Refusal,
+) {
+    let (failed_at, failure) = (Some(holding.now()), Some(refusal.to_string()));
+    let facts = GrantFacts { failed_at, failure, ..facts.clone() };
+    holding.update(|state| state.facts = facts.clone());
+    let Some(held) = held else { return };
+    let (key, generation) = (holding.key.clone(), held.generation);
+    if let Err(error) = holding.parts.options.store.note_failure(key, generation, facts).await {
+        tracing::warn!(server.name = %holding.entry().alias, %error, "a failure is not stored");
+    }
 }
 
 /// Stores renewed tokens, and uses them only then. A result that the store does not take stays in
