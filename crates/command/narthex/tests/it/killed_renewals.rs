@@ -159,7 +159,7 @@ async fn c23_an_answer_lost_without_a_grace_needs_a_person() {
 }
 
 /// C23, Q10: a daemon that is killed at any step of a renewal fails no call of the other one, no
-/// family is revoked, and nobody signs in again. The killed daemon works after its restart.
+/// family is revoked, and no person signs in again. The killed daemon works after its restart.
 #[test]
 fn c23_a_killed_renewal_ends_no_call() {
     if postgres::database(&[]).is_none() {
@@ -277,7 +277,7 @@ async fn is_renewing(stage: &Stage, daemon: usize, gate: Option<&Gate>, due: Sys
     }
 }
 
-/// Starts the killed daemon again. Both daemons work, now and after the next renewal, and nobody
+/// Starts the killed daemon again. Both daemons work, now and after the next renewal, and no person
 /// has signed in a second time.
 async fn goes_on(stage: &mut Stage, killed: usize) {
     stage.start_daemon(killed);
