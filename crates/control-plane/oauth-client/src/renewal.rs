@@ -29,8 +29,12 @@ use crate::{
 };
 
 /// Life of a lease, in milliseconds: longer than the request that it is for.
-const LEASE_MS: u64 = 30_000;
+const LEASE_MS: u64 = 21_000;
 const _: () = assert!(POST_TIME.as_millis() * 2 < LEASE_MS as u128);
+/// The usual time limit of a call, and the time in which many authorization servers take a used
+/// refresh token once more, in milliseconds. Another process renews within it after a kill.
+const GRACE_MS: u64 = 30_000;
+const _: () = assert!(LEASE_MS + 10 * PAUSE_MS.1 < GRACE_MS);
 /// Longest wait for a process that has the lease.
 const LEASE_WAIT: Duration = Duration::from_secs(45);
 /// Bounds of the pause before the row is read again, in milliseconds.

@@ -40,6 +40,7 @@ mod import;
 mod init;
 mod keychain;
 mod killed;
+mod killed_renewals;
 mod limits;
 mod local_secrets;
 mod matrix;

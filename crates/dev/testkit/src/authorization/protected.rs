@@ -158,7 +158,11 @@ fn called(site: &mut Site, message: &Value, holder: Option<&Grant>) -> Answer {
     let parameters = &message["params"];
     let text = match parameters["name"].as_str().unwrap_or_default() {
         "whoami" => holder.subject.as_str(),
-        "echo" => parameters["arguments"]["text"].as_str().unwrap_or_default(),
+        "echo" => {
+            let arguments = &parameters["arguments"];
+            // The load generator has another name for it.
+            arguments["text"].as_str().or(arguments["message"].as_str()).unwrap_or_default()
+        }
         ADMIN => "done",
         name => {
             let error = json!({"code": -32602, "message": format!("no tool {name}")});

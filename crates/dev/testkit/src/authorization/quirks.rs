@@ -94,6 +94,8 @@ pub struct Quirks {
     /// Number of milliseconds in which a refresh token that was just used gives another access
     /// token, without a refresh token.
     pub rotates_with_grace: Option<u64>,
+    /// A refresh token that comes again within its grace gives a refresh token, too.
+    pub grace_rotates: bool,
     /// A refresh without `scope` gives a token with another scope.
     pub scope_needed_on_refresh: bool,
     /// A refresh with `scope` is refused.

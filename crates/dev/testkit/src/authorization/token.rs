@@ -195,8 +195,13 @@ fn refresh(site: &mut Site, client: &ClientSettings, asked: &Asked) -> Result<Va
     }
     let is_second = is_second(site, &refresh)?;
     let grant = refreshed(site, refresh.grant, asked)?;
-    let gives_refresh = !is_second && !site.quirks().never_rotates;
-    if gives_refresh && let Some(used) = site.books.refresh.get_mut(&sent) {
+    let is_rotated = !is_second || site.quirks().grace_rotates;
+    let gives_refresh = is_rotated && !site.quirks().never_rotates;
+    // The grace begins with the first use.
+    if gives_refresh
+        && !is_second
+        && let Some(used) = site.books.refresh.get_mut(&sent)
+    {
         used.used_ms = Some(site.now_ms);
     }
     Ok(issue(site, Issue { grant, gives_refresh }))
