@@ -1,5 +1,5 @@
-//! The addresses that requests of one server's sign-in may go to (C9, S9). Requests to the company's
-//! own identity providers are guarded in the same way.
+//! The addresses that requests of one server's sign-in may go to (C9, S9), and those to the
+//! company's own identity providers.
 
 use std::{net::IpAddr, slice};
 

@@ -50,7 +50,7 @@ pub const INSIDE: [&str; 32] = [
     "https://[fe80::1]/x",
 ];
 
-/// A proxy that opens no way, and notes the hosts that it is asked for. It runs until it is dropped.
+/// A proxy that opens no way, and notes the hosts that it is asked for, until it is dropped.
 #[derive(Debug)]
 pub struct ClosedProxy {
     /// The proxy's address.

@@ -265,7 +265,7 @@ fn metrics(place: &Place) -> String {
     visit_with(&format!("{}/metrics", state["url"].as_str().unwrap()), &head).text
 }
 
-fn note_files(folder: &std::path::Path, everything: &mut Everything) {
+pub(crate) fn note_files(folder: &std::path::Path, everything: &mut Everything) {
     for entry in fs_err::read_dir(folder).unwrap().map(Result::unwrap) {
         let (path, kind) = (entry.path(), entry.file_type().unwrap());
         if kind.is_dir() {
