@@ -73,15 +73,20 @@ fn s7_a_redirect_at_another_host_is_refused() {
     assert_eq!(visit(&back).status, 200, "the sign-in is still open");
 }
 
-/// E108: the state of one server at the address of another finishes the sign-in that it belongs to.
+/// E108, S20: an answer counts at the redirect URI of its own sign-in. At that of another server it
+/// finishes neither, and its code goes nowhere.
 #[test]
 fn oauth_c16_a_state_belongs_to_one_server() {
     let (fixture, place) = two_servers();
     let _daemon = place.up();
     address(&place, "notes");
     let back = fixture.browse(&address(&place, "tracker")).unwrap();
-    visit(&back.replace("/callback/tracker", "/callback/notes"));
-    assert_eq!(row(&place, "notes")["status"], "authenticating");
+    let page = visit(&back.replace("/callback/tracker", "/callback/notes"));
+    assert!((400..500).contains(&page.status), "{page:?}");
+    assert_eq!(fixture.counts().exchanged_codes, 0);
+    for name in ["tracker", "notes"] {
+        assert_eq!(row(&place, name)["status"], "authenticating", "{name}");
+    }
 }
 
 /// A browser at the public address, behind a proxy.
