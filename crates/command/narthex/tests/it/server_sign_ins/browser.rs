@@ -15,8 +15,8 @@ const PUBLIC: &str = "https://narthex.example";
 const HEAD: &str = "Host: narthex.example\r\nOrigin: https://narthex.example\r\n\
                     Sec-Fetch-Site: same-origin\r\n";
 
-/// X-E42: an answer with a state that is unknown, was used, or is missing finishes nothing,
-/// and does not end the open sign-in.
+/// E60, X-E42: an answer with a state that is unknown, was used, or is missing finishes nothing, and
+/// does not end the open sign-in.
 #[test]
 fn oauth_c16_an_answer_without_an_open_sign_in_finishes_nothing() {
     let fixture = AuthorizationFixture::start(Settings::default());
@@ -28,6 +28,7 @@ fn oauth_c16_an_answer_without_an_open_sign_in_finishes_nothing() {
         let page = visit(&format!("{base}{query}"));
         assert!((400..500).contains(&page.status), "{query}: {page:?}");
         assert!(page.text.contains("That did not work"), "{query}: {page:?}");
+        assert!(page.text.contains("mcp authorize tracker"), "{query}: {page:?}");
     }
     assert_eq!(fixture.asked_of(Endpoint::Token).len(), 0, "nothing was exchanged");
     assert_eq!(visit(&back).status, 200);
