@@ -217,7 +217,7 @@ impl Site {
         let known = self.exchange("POST", "/register", &head, &body.to_string()).succeeded().json();
         let text = |from: &Value, name: &str| from[name].as_str().unwrap().to_owned();
         let (client, secret) = (text(&known, "client_id"), text(&known, "client_secret"));
-        let asked = Serializer::new("/authorize?".to_owned())
+        let query = Serializer::new(String::new())
             .append_pair("response_type", "code")
             .append_pair("client_id", &client)
             .append_pair("redirect_uri", REDIRECT)
@@ -225,7 +225,7 @@ impl Site {
             .append_pair("code_challenge_method", "S256")
             .append_pair("resource", &format!("{}/mcp", who.origin))
             .finish();
-        let page = self.human(who, "GET", &asked, "").succeeded().body;
+        let page = self.human(who, "GET", &format!("/authorize?{query}"), "").succeeded().body;
         let between = |start: &str| page.split_once(start).unwrap().1.split('"').next().unwrap();
         let (path, csrf) = (between("action=\"/consent/"), between("name=\"csrf\" value=\""));
         let choice = [("csrf", csrf), ("decision", "approve"), ("servers", "agent default clerk")];
