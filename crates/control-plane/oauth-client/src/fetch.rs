@@ -283,7 +283,9 @@ mod tests {
         for target in ["http://10.0.0.1/x", "http://as.example/x", "file:///etc/passwd"] {
             let server = Peer::start(move |_seen| {
                 let moved = peer::text(307, "text/plain", "");
-                let peer::Reply::Now(mut moved) = moved else { unreachable!("a text is an answer") };
+                let peer::Reply::Now(mut moved) = moved else {
+                    unreachable!("a text is an answer")
+                };
                 moved.headers_mut().insert(header::LOCATION, HeaderValue::from_static(target));
                 peer::Reply::Now(moved)
             })
