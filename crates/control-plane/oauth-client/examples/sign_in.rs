@@ -51,25 +51,28 @@ impl SignInHooks for Printed {
     }
 }
 
-/// Connects the servers of a file, and waits until a person has signed in to each that asks.
-async fn run(file: &Path, tokens: &Path) -> Result<(), Box<dyn Error>> {
-    let listener = TcpListener::bind(LISTEN).await?;
+/// Connects the servers of a file, and waits until a person has signed in to each that asks. The
+/// browser comes back to the listener. Returns the first result of each server.
+pub(crate) async fn run(
+    file: &Path,
+    tokens: &Path,
+    listener: TcpListener,
+    hooks: Arc<dyn SignInHooks>,
+) -> Result<Vec<ServerResult>, Box<dyn Error>> {
+    let base = Url::parse(&format!("http://{}", listener.local_addr()?))?;
     let sign_ins = SignIns::new(SignInOptions {
         store: Arc::new(FileStore::new(tokens)),
         clock: Arc::new(SystemClock),
         proxies: Arc::default(),
         extra_roots: Vec::new(),
-        redirect_base: RedirectBases {
-            loopback: Url::parse(&format!("http://{LISTEN}"))?,
-            public: None,
-        },
+        redirect_base: RedirectBases { loopback: base, public: None },
         client_metadata_url: None,
         client_name: "an embedding program".to_owned(),
         workspace: "default".to_owned(),
         tasks: TaskTracker::new(),
         shutdown: CancellationToken::new(),
         owner: std::process::id().to_string(),
-        hooks: Arc::new(Printed),
+        hooks,
         runtime: Handle::current(),
     });
     let registry = registry(&sign_ins)?;
@@ -91,7 +94,7 @@ async fn run(file: &Path, tokens: &Path) -> Result<(), Box<dyn Error>> {
     }
     registry.close().await;
     sign_ins.close().await;
-    Ok(())
+    Ok(results)
 }
 
 /// A registry whose servers use the sign-ins.
@@ -175,5 +178,8 @@ fn start() -> Result<(), Box<dyn Error>> {
     let file = arguments.next().unwrap_or_else(|| "mcp.json".into());
     let tokens = arguments.next().unwrap_or_else(|| "sign-ins.json".into());
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(run(&file, &tokens))
+    runtime.block_on(async {
+        let listener = TcpListener::bind(LISTEN).await?;
+        run(&file, &tokens, listener, Arc::new(Printed)).await.map(drop)
+    })
 }

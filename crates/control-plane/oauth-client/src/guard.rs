@@ -1,6 +1,7 @@
-//! The addresses that requests of one server's sign-in may go to (C9, S9).
+//! The addresses that requests of one server's sign-in may go to (C9, S9), and those to the
+//! company's own identity providers.
 
-use std::net::IpAddr;
+use std::{net::IpAddr, slice};
 
 use narthex_http_client::AllowedAddresses;
 use narthex_oauth::Reach;
@@ -16,7 +17,7 @@ const OWN_NAMES: [&str; 5] = ["home", "internal", "intranet", "lan", "local"];
 /// The owner of a name can lead it to any network. So a server's name opens that network only to
 /// names beside it.
 #[derive(Debug, Clone)]
-pub(crate) struct Guard {
+pub struct Guard {
     reach: Reach,
     /// The origin of the server itself, whose documents are read as its messages are.
     server: Origin,
@@ -37,6 +38,11 @@ impl Guard {
         }
     }
 
+    /// The guard of what an address names that an operator chose, such as an identity provider's.
+    pub async fn of_choice(url: &Url) -> Self {
+        Self::of(url, slice::from_ref(url)).await
+    }
+
     /// The rule for addresses that another party names.
     pub(crate) fn reach(&self) -> Reach {
         self.reach
@@ -54,7 +60,8 @@ impl Guard {
 
     /// The addresses to which a client for this address may connect; `None` if the address must not
     /// be used at all.
-    pub(crate) fn allowed(&self, url: &Url) -> Option<AllowedAddresses> {
+    #[must_use]
+    pub fn allowed(&self, url: &Url) -> Option<AllowedAddresses> {
         let host = url.host()?.to_owned();
         let is_chosen = self.chosen.contains(&host);
         // An operator may choose an authorization server on loopback for any server.
@@ -139,6 +146,8 @@ fn is_beside(server: &str, host: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use narthex_testkit::addresses::INSIDE;
+
     use super::*;
 
     fn url(text: &str) -> Url {
@@ -200,6 +209,35 @@ mod tests {
         assert_eq!(guard.readable(&own), Some(AllowedAddresses::Anywhere));
         assert_eq!(guard.allowed(&own), None);
         assert_eq!(guard.readable(&url("http://10.1.2.4/.well-known/x")), None);
+    }
+
+    /// S9: whatever its spelling, an address of this machine or its networks is refused at once, or
+    /// when it is dialled.
+    #[tokio::test]
+    async fn s9_oauth_c9_a_public_server_opens_no_inner_address() {
+        let choice = Guard::of_choice(&url("https://1.1.1.1/issuer")).await;
+        for guard in [guard("https://1.1.1.1/mcp", &[]).await, choice] {
+            for inside in INSIDE {
+                let allowed = guard.allowed(&url(inside));
+                assert_ne!(allowed, Some(AllowedAddresses::Anywhere), "{inside}");
+                assert_eq!(guard.readable(&url(inside)), allowed, "{inside}");
+            }
+        }
+    }
+
+    /// S9: an operator chooses the host of an identity provider, and no host that it names.
+    #[tokio::test]
+    async fn oauth_c9_a_chosen_address_is_reached_wherever_it_is() {
+        let anywhere = Some(AllowedAddresses::Anywhere);
+        let public = Guard::of_choice(&url("https://1.1.1.1/issuer")).await;
+        assert_eq!(public.allowed(&url("https://1.1.1.1/keys")), anywhere);
+        let other = Some(AllowedAddresses::Public);
+        assert_eq!(public.allowed(&url("https://keys.example/jwks")), other);
+        assert_eq!(public.allowed(&url("http://1.1.1.1/keys")), None);
+        let inner = Guard::of_choice(&url("https://10.1.2.3/issuer")).await;
+        assert_eq!(inner.allowed(&url("https://10.1.2.4/keys")), anywhere);
+        let local = Guard::of_choice(&url("http://127.0.0.1:9000")).await;
+        assert_eq!(local.allowed(&url("http://127.0.0.1:9001/keys")), anywhere);
     }
 
     #[tokio::test]

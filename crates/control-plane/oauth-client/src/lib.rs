@@ -44,6 +44,7 @@ pub use self::{
     error::SignInError,
     file_store::FileStore,
     finish::{BrowserAnswer, Finished},
+    guard::Guard,
     memory_store::MemoryStore,
     options::{Clock, NoHooks, RedirectBases, SignInHooks, SignInOptions, SystemClock},
     sign_ins::{Begun, GrantStatus, SignIns},

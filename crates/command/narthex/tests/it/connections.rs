@@ -3,10 +3,14 @@
 
 mod site;
 
-use narthex_testkit::{authorization::Endpoint, canary::Everything};
+use narthex_testkit::{
+    authorization::Endpoint,
+    canary::{Canary, Everything},
+};
 use serde_json::{Value, json};
 
-use self::site::{HOME, SERVER, Site};
+use self::site::{HOME, LetIn, SERVER, Site};
+use crate::server_sign_ins::note_files;
 
 const TRACKER: &str = "/users/me/mcp-tokens/tracker";
 
@@ -52,6 +56,31 @@ async fn x_e47_a_run_starts_without_its_server_and_gets_it_later() {
     let connection = site.connection(&ada);
     let facts = (&connection["connected"], &connection["has_refresh_token"]);
     assert_eq!(facts, (&json!(true), &json!(true)), "{connection}");
+}
+
+/// A12, R9, X-M14, S16: a client that a human has let in at the door uses that human's connection,
+/// and no other human's. Until there is one, its calls name the page. The client's own token reaches
+/// no server.
+#[tokio::test(flavor = "multi_thread")]
+async fn door_a12_a_client_of_a_human_acts_as_that_human() {
+    let site = Site::start();
+    let (ada, bob) = (site.signs_in("ada"), site.signs_in("bob"));
+    let (of_ada, of_bob) = (site.lets_in(&ada), site.lets_in(&bob));
+    let refused = site.whoami(&of_ada.access).await.json().to_string();
+    let page = site.connection(&ada)["page"].as_str().unwrap().to_owned();
+    assert!(refused.contains("auth_unavailable") && refused.contains(&page), "{refused}");
+    site.connects(&ada);
+    site.until_is(&of_ada.access, "ada").await;
+    site.until_refused(&of_bob.access).await;
+    site.connects(&bob);
+    site.until_is(&of_bob.access, "bob").await;
+    site.until_is(&of_ada.access, "ada").await;
+    for asked in site.fixture.asked() {
+        for LetIn { access, refresh, .. } in [&of_ada, &of_bob] {
+            let text = asked.text();
+            assert!(!text.contains(access.as_str()) && !text.contains(refresh.as_str()), "{text}");
+        }
+    }
 }
 
 /// X-E43, C16: the answer of an authorization server counts in the browser of its human alone, and
@@ -191,15 +220,23 @@ async fn x_m13_a_save_discovers_and_registers() {
     assert_eq!(site.fixture.asked_of(Endpoint::Registration).len(), 1);
 }
 
-/// S27, X-E44: no token, code or secret of a connection is in an answer, a page, a log or a file.
+/// S27, X-E44: no token, code or secret of a connection, or of a client at the door, is in an answer,
+/// a page, the log, the audit or a file, also after refusals.
 #[tokio::test(flavor = "multi_thread")]
-async fn s27_tokens_of_connections_are_shown_nowhere() {
-    let site = Site::start();
+async fn s27_tokens_of_connections_and_clients_are_shown_nowhere() {
+    let (site, logs) = Site::logged();
     let ada = site.signs_in("ada");
     site.connects(&ada);
     let run = site.run_of(Some("ada"));
     site.until_is(&run, "ada").await;
+    let client = site.lets_in(&ada);
+    site.until_is(&client.access, "ada").await;
     let mut everything = Everything::default();
+    for token in [&client.refresh, &client.code, &client.secret] {
+        let refused = site.whoami(token).await;
+        assert_eq!(refused.status, 401, "{refused:?}");
+        everything.note("refused", format!("{refused:?}").as_bytes());
+    }
     for path in [
         &format!("{HOME}/users/me/mcp-tokens"),
         "/api/users/me/mcp-tokens",
@@ -211,10 +248,28 @@ async fn s27_tokens_of_connections_are_shown_nowhere() {
         let answer = site.operator("GET", path, &Value::Null);
         everything.note(path.to_owned(), answer.body.as_bytes());
     }
-    everything.note("call", format!("{:?}", site.whoami(&run).await).as_bytes());
-    let audit = fs_err::read(site.place.path("data/audit/audit.jsonl")).unwrap();
-    everything.note("audit", &audit);
-    let leaks = everything.leaks(&site.fixture.canaries());
+    for words in [&["clients", "list", "--json"][..], &["connections", "list", "--json"]] {
+        let done = site.place.run(words).succeeded();
+        everything.note(words.join(" "), done.stdout.as_bytes());
+        everything.note(words.join(" "), done.stderr.as_bytes());
+    }
+    for token in [&run, &client.access] {
+        everything.note("call", format!("{:?}", site.whoami(token).await).as_bytes());
+        site.fixture.end_access_tokens();
+    }
+    let (place, fixture) = site.stop();
+    note_files(&place.path(""), &mut everything);
+    note_files(logs.path(), &mut everything);
+    let log = fs_err::read_to_string(logs.path().join("log")).unwrap();
+    assert!(log.contains("DEBUG") || log.contains("TRACE"), "{log}");
+    let mut canaries = fixture.canaries();
+    let LetIn { secret, code, access, refresh } = &client;
+    for (name, value) in
+        [("secret", secret), ("code", code), ("access", access), ("refresh", refresh)]
+    {
+        canaries.push(Canary::of(name, value));
+    }
+    let leaks = everything.leaks(&canaries);
     assert!(leaks.is_empty(), "{leaks:#?}");
 }
 

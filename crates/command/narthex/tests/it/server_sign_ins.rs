@@ -11,7 +11,7 @@ use std::{
 };
 
 use narthex_testkit::{
-    authorization::{AuthorizationFixture, Endpoint, Settings},
+    authorization::{AuthorizationFixture, Endpoint, Quirks, Settings},
     canary::Everything,
 };
 use serde_json::{Value, json};
@@ -194,6 +194,24 @@ fn e107_two_sign_ins_are_open_at_once() {
     }
 }
 
+/// C1, E30: a server that lists its tools to anyone is ready without a sign-in, and nothing is asked
+/// of a provider. Its first call needs a person, and works once the person has agreed.
+#[test]
+fn oauth_c1_a_server_that_asks_at_a_call_works_after_the_sign_in() {
+    let quirks = Quirks { handshake_is_open: true, ..Quirks::default() };
+    let fixture = AuthorizationFixture::start(Settings::with(quirks));
+    let place = place(&fixture);
+    let daemon = place.up();
+    assert_eq!(row(&place, "tracker")["status"], "ready");
+    assert!(fixture.asked().iter().all(|asked| asked.endpoint == Endpoint::Mcp));
+    let words = ["call", "tracker", "whoami"];
+    let remedy = place.printed("mcp authorize tracker");
+    place.run(words).failed(1, &["auth_unavailable", &remedy]);
+    sign_in(&fixture, &place, "tracker");
+    assert_eq!(place.run(words).succeeded().stdout.trim(), "ada");
+    stop(daemon);
+}
+
 /// E112: an entry that excludes a sign-in never starts one.
 #[test]
 fn e112_a_server_with_mode_none_never_starts_a_sign_in() {
@@ -265,7 +283,7 @@ fn metrics(place: &Place) -> String {
     visit_with(&format!("{}/metrics", state["url"].as_str().unwrap()), &head).text
 }
 
-fn note_files(folder: &std::path::Path, everything: &mut Everything) {
+pub(crate) fn note_files(folder: &std::path::Path, everything: &mut Everything) {
     for entry in fs_err::read_dir(folder).unwrap().map(Result::unwrap) {
         let (path, kind) = (entry.path(), entry.file_type().unwrap());
         if kind.is_dir() {

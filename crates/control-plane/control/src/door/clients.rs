@@ -240,3 +240,36 @@ fn text(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
     let text = values.collect::<Vec<_>>().join(", ");
     (!text.is_empty()).then_some(text)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use narthex_http_client::Proxies;
+    use narthex_login::DoorOptions;
+    use narthex_oauth::server::Door;
+    use narthex_testkit::addresses::{ClosedProxy, INSIDE};
+
+    use super::*;
+
+    /// S9, S17, E169: a client names an inner address as its document or for its keys, in any
+    /// spelling. It is not asked, and no proxy is asked for it.
+    #[tokio::test]
+    async fn s9_door_a3_documents_of_clients_are_at_public_addresses() {
+        let proxy = ClosedProxy::start().await;
+        let proxies = Proxies::new(Some(&proxy.url), Some(&proxy.url), "").unwrap();
+        let door = Door::new("https://narthex.example.com").unwrap();
+        let server = DoorServer::new(DoorOptions::new(door), Arc::new(proxies));
+        for inside in INSIDE {
+            let id = ClientId::parse(inside).ok();
+            let admitted = id.and_then(|id| server.options.documents.admit(&id).ok());
+            assert_eq!(admitted, None, "{inside}");
+            // A name can lead there after it was read.
+            let got = server.get(&Url::parse(inside).unwrap()).await;
+            assert!(matches!(got, Err(DocumentError::Unreachable)), "{inside}");
+        }
+        assert_eq!(proxy.asked(), [""; 0]);
+        server.get(&Url::parse("https://1.1.1.1/client.json").unwrap()).await.unwrap_err();
+        assert_eq!(proxy.asked(), ["1.1.1.1:443"]);
+    }
+}

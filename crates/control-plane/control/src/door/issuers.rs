@@ -3,7 +3,6 @@
 
 use std::{sync::Arc, time::SystemTime};
 
-use narthex_http_client::AllowedAddresses;
 use narthex_login::{
     IssuerOptions,
     oidc::{Client, Metadata},
@@ -12,6 +11,7 @@ use narthex_oauth::{
     jwt::{Jwt, JwtFault, Keys},
     server::{DocumentError, FETCH, KeyCache},
 };
+use narthex_oauth_client::Guard;
 use url::Url;
 
 use super::{clients::Got, server::DoorServer};
@@ -68,22 +68,27 @@ impl DoorServer {
     }
 
     async fn published_keys(&self, issuer: &IssuerOptions) -> Result<Keys, String> {
-        let uri = match &issuer.jwks_uri {
-            Some(uri) => uri.clone(),
+        let (guard, uri) = match &issuer.jwks_uri {
+            Some(uri) => (Guard::of_choice(uri).await, uri.clone()),
             None => {
                 let client = Client::new(&issuer.trusted.issuer, "", None);
                 let client = client.map_err(|error| error.to_string())?;
-                let body = self.body_of(&client.metadata_url()).await?;
+                let place = client.metadata_url();
+                let guard = Guard::of_choice(&place).await;
+                let body = self.body_of(&guard, &place).await?;
                 let metadata = Metadata::read(&client, &body).map_err(|error| error.to_string())?;
-                metadata.jwks_uri().clone()
+                (guard, metadata.jwks_uri().clone())
             }
         };
-        Keys::read(&self.body_of(&uri).await?).map_err(|fault| fault.to_string())
+        Keys::read(&self.body_of(&guard, &uri).await?).map_err(|fault| fault.to_string())
     }
 
-    /// A document of an issuer, whose addresses an operator chose.
-    async fn body_of(&self, url: &Url) -> Result<Vec<u8>, String> {
-        match self.get_within(url, AllowedAddresses::Anywhere).await {
+    /// A document of an issuer: at the address that an operator chose, or where that one leads.
+    async fn body_of(&self, guard: &Guard, url: &Url) -> Result<Vec<u8>, String> {
+        let Some(reach) = guard.allowed(url) else {
+            return Err(format!("{url} is no address that an issuer may name"));
+        };
+        match self.get_within(url, reach).await {
             Ok(Got { status: 200, body, .. }) => Ok(body),
             Ok(Got { status, .. }) => Err(format!("{url} answered with status {status}")),
             Err(DocumentError::NotJson) => Err(format!("the answer of {url} is too long")),

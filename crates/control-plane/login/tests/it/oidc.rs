@@ -7,7 +7,7 @@ use narthex_login::oidc::{
     Admission, Callback, Claim, Client, Identity, Keys, Metadata, OidcError,
 };
 use narthex_model::{ErrorKind, Secret};
-use narthex_testkit::authorization::Signer;
+use narthex_testkit::{addresses::INSIDE, authorization::Signer};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use url::form_urlencoded;
@@ -257,7 +257,10 @@ fn s9_a_provider_with_internal_addresses_is_refused() {
             "https://tokens.example/#x",
             "file:///etc/passwd",
             "token",
-        ] {
+        ]
+        .into_iter()
+        .chain(INSIDE)
+        {
             let mut document = metadata();
             document[name] = json!(address);
             let read = Metadata::read(&client(), document.to_string().as_bytes());

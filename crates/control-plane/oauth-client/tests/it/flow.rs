@@ -1,9 +1,12 @@
 //! The flow of a person's sign-in, from the first refusal to the end.
 
 use narthex_model::{
-    AuthorizationCodeAuth, OAuthRegistration, OAuthResource, OAuthTokens, Secret, ServerAuth,
+    AuthorizationCodeAuth, OAuthClient, OAuthRegistration, OAuthResource, OAuthTokens, Secret,
+    ServerAuth,
 };
-use narthex_oauth_client::{BeginAs, Revoked, SignInError};
+use narthex_oauth_client::{
+    BeginAs, BrowserAnswer, Revoked, SignInError, SignInTarget, store::GrantKey,
+};
 use narthex_testkit::authorization::{AuthMethod, ClientSettings, Endpoint, Settings};
 use narthex_upstream::AtHand;
 use serde_json::json;
@@ -86,6 +89,40 @@ async fn oauth_c11_each_way_to_a_client_id_leads_to_tokens() {
         server.works().await;
         assert_eq!(world.fixture.counts().registrations, registrations, "{client}");
     }
+}
+
+/// C15, Q6: an app with one redirect URI serves several servers. The `state` tells their answers
+/// apart, in any order.
+#[tokio::test]
+async fn oauth_c15_and_q6_one_app_and_one_address_serve_several_servers() {
+    let common = "http://127.0.0.1:4711/oauth/callback";
+    let clients = vec![ClientSettings::public("app", &[common])];
+    let world = World::with(Settings { clients, ..Settings::default() });
+    let server = world.server(person(AuthorizationCodeAuth {
+        client: Some(OAuthClient { id: "app".to_owned(), secret: None }),
+        redirect_uri: Some(common.to_owned()),
+        ..AuthorizationCodeAuth::default()
+    }));
+    let targets = ["linear", "notes"].map(|name| SignInTarget {
+        key: GrantKey { server: name.to_owned(), ..key() },
+        alias: name.to_owned(),
+        ..server.target()
+    });
+    let mut answers = Vec::new();
+    for target in &targets {
+        let begun = server.sign_ins.begin(target, BeginAs::Reuse).await.unwrap();
+        let address = begun.url.as_str();
+        assert_eq!(parameter(address, "redirect_uri").as_deref(), Some(common));
+        answers.push(world.fixture.browse(address).unwrap());
+    }
+    for (target, back) in targets.iter().zip(&answers).rev() {
+        let (_, query) = back.split_once('?').unwrap();
+        let answer = BrowserAnswer { query, server: None, session: None };
+        let finished = server.sign_ins.finish(answer).await.unwrap();
+        assert_eq!((&finished.alias, &finished.key), (&target.alias, &target.key));
+    }
+    let counts = world.fixture.counts();
+    assert_eq!((counts.registrations, counts.exchanged_codes), (0, 2));
 }
 
 #[tokio::test]

@@ -8,6 +8,7 @@
 
 mod attacks;
 mod devices;
+mod embedding;
 mod flow;
 mod humans;
 mod leaks;

@@ -125,6 +125,24 @@ async fn oauth_c25_after_the_end_of_the_token_calls_are_told_when_to_come_back()
 }
 
 #[tokio::test]
+async fn oauth_c10_the_authorization_server_is_looked_for_after_a_failure_alone() {
+    let world = World::new();
+    let server = world.server(ServerAuth::Unstated);
+    server.sign_in().await;
+    world.fixture.forget_asked();
+    world.advance(3601);
+    server.works().await;
+    world.fixture.quirks(|quirks| quirks.failing_token_requests = 1);
+    world.advance(3601);
+    server.call("whoami").await.unwrap_err();
+    assert_eq!(world.fixture.asked_of(Endpoint::ServerMetadata).len(), 0);
+    world.advance(60);
+    server.works().await;
+    assert_eq!(world.fixture.asked_of(Endpoint::ServerMetadata).len(), 1);
+    assert_eq!(world.fixture.counts().refreshes, 2);
+}
+
+#[tokio::test]
 async fn e101_a_revoked_grant_is_dropped_and_a_person_is_asked() {
     for errors_with_200 in [false, true] {
         let world = World::quirky(Quirks { errors_with_200, ..Quirks::default() });

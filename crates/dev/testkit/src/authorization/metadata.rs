@@ -98,6 +98,9 @@ fn document(site: &Site, number: usize) -> Value {
         "grant_types_supported": GRANT_TYPES,
         "scopes_supported": scopes,
     });
+    if let Some(named) = &quirks.authorization_endpoint {
+        document["authorization_endpoint"] = named.clone().into();
+    }
     if !(quirks.no_dcr || quirks.slack_like) {
         document["registration_endpoint"] = format!("{base}/register").into();
     }

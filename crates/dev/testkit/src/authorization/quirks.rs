@@ -29,6 +29,8 @@ pub struct Quirks {
     pub wrong_issuer_in_metadata: bool,
     /// The resource metadata names another resource.
     pub wrong_resource: Option<WrongResource>,
+    /// The server metadata has this text as its authorization endpoint.
+    pub authorization_endpoint: Option<String>,
     /// The server metadata says nothing about S256. It is demanded all the same.
     pub no_s256_advertised: bool,
     /// The resource metadata has scopes that the authorization server refuses.

@@ -3,11 +3,14 @@
 use std::{
     io::{Read, Write},
     net::{SocketAddr, TcpStream},
+    process::Command,
     time::SystemTime,
 };
 
 use narthex_testkit::authorization::{AuthorizationFixture, Settings};
 use serde_json::{Value, json};
+use tempfile::TempDir;
+use url::{Url, form_urlencoded::Serializer};
 
 use crate::{
     support::{Daemon, Place, SOON},
@@ -18,6 +21,10 @@ pub(super) const HOME: &str = "/api/workspaces/default";
 pub(super) const SERVER: &str = "/api/workspaces/default/mcp-servers/tracker";
 const JSON: &str = "content-type: application/json\r\n";
 const FORM: &str = "content-type: application/x-www-form-urlencoded\r\n";
+/// The example of RFC 7636, appendix B.
+const VERIFIER: &str = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
+const CHALLENGE: &str = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";
+const REDIRECT: &str = "http://127.0.0.1:1/callback";
 
 /// The daemon and the server.
 pub(super) struct Site {
@@ -25,7 +32,15 @@ pub(super) struct Site {
     pub(super) place: Place,
     pub(super) address: SocketAddr,
     admin: String,
-    _daemon: Daemon,
+    daemon: Daemon,
+}
+
+/// A client that a human has let in at the door.
+pub(super) struct LetIn {
+    pub(super) secret: String,
+    pub(super) code: String,
+    pub(super) access: String,
+    pub(super) refresh: String,
 }
 
 /// An answer over HTTP.
@@ -77,16 +92,41 @@ impl Site {
     }
 
     pub(super) fn empty() -> Self {
+        Self::started(|_command| {})
+    }
+
+    /// As [`Self::start`], with everything logged into the file `log` of the folder.
+    pub(super) fn logged() -> (Self, TempDir) {
+        // Elsewhere: the folder of `mcp.json` is watched, and each change is logged.
+        let logs = tempfile::tempdir().unwrap();
+        let (log, _path) = fs_err::File::create(logs.path().join("log")).unwrap().into_parts();
+        let site = Self::started(|command| {
+            command.env("NARTHEX_LOG", "trace").stderr(log);
+        });
+        site.has_server("default");
+        (site, logs)
+    }
+
+    fn started(change: impl FnOnce(&mut Command)) -> Self {
         let fixture = AuthorizationFixture::start(Settings::default());
         let place = Place::with(&json!({}));
-        let daemon = place.start(&["up", "--config", "mcp.json", "--listen", "127.0.0.1:0"]);
+        let words = ["up", "--config", "mcp.json", "--listen", "127.0.0.1:0"];
+        let daemon = place.start_with(&words, change);
         let listening = daemon.event("listening");
         daemon.event("ready");
         let url: http::Uri = listening["url"].as_str().unwrap().parse().unwrap();
         let port = url.port_u16().unwrap();
         let admin = fs_err::read_to_string(place.path("data/admin.token")).unwrap();
         let (address, admin) = (([127, 0, 0, 1], port).into(), admin.trim().to_owned());
-        Self { fixture, place, address, admin, _daemon: daemon }
+        Self { fixture, place, address, admin, daemon }
+    }
+
+    /// Ends the daemon. Returns its folder, and the server.
+    pub(super) fn stop(self) -> (Place, AuthorizationFixture) {
+        let Self { fixture, place, mut daemon, .. } = self;
+        daemon.signal("TERM");
+        assert!(daemon.wait().success());
+        (place, fixture)
     }
 
     /// The server, and an agent that uses it, in a workspace.
@@ -162,6 +202,50 @@ impl Site {
         let back = self.agrees(who);
         let page = self.brings(who, &back);
         assert_eq!(page.status, 200, "{page:?}");
+    }
+
+    /// Registers a client, which a human lets in for the servers of the agent.
+    #[track_caller]
+    pub(super) fn lets_in(&self, who: &Human) -> LetIn {
+        let form = |path: &str, fields: &[(&str, &str)]| {
+            let body = Serializer::new(String::new()).extend_pairs(fields).finish();
+            self.human(who, "POST", path, &body)
+        };
+        let body = json!({ "client_name": "Desk", "redirect_uris": ["http://127.0.0.1/callback"],
+                           "token_endpoint_auth_method": "client_secret_post" });
+        let head = format!("host: localhost:{}\r\n{JSON}", self.address.port());
+        let known = self.exchange("POST", "/register", &head, &body.to_string()).succeeded().json();
+        let text = |from: &Value, name: &str| from[name].as_str().unwrap().to_owned();
+        let (client, secret) = (text(&known, "client_id"), text(&known, "client_secret"));
+        let query = Serializer::new(String::new())
+            .append_pair("response_type", "code")
+            .append_pair("client_id", &client)
+            .append_pair("redirect_uri", REDIRECT)
+            .append_pair("code_challenge", CHALLENGE)
+            .append_pair("code_challenge_method", "S256")
+            .append_pair("resource", &format!("{}/mcp", who.origin))
+            .finish();
+        let page = self.human(who, "GET", &format!("/authorize?{query}"), "").succeeded().body;
+        let between = |start: &str| page.split_once(start).unwrap().1.split('"').next().unwrap();
+        let (path, csrf) = (between("action=\"/consent/"), between("name=\"csrf\" value=\""));
+        let choice = [("csrf", csrf), ("decision", "approve"), ("servers", "agent default clerk")];
+        let let_in = form(&format!("/consent/{path}"), &choice);
+        let mut lines = let_in.head.lines().filter_map(|line| line.split_once(": "));
+        let to = lines.find(|(name, _)| name.eq_ignore_ascii_case("location"));
+        let (_, to) = to.unwrap_or_else(|| panic!("{let_in:?}"));
+        let back = Url::parse(to).unwrap();
+        let code = back.query_pairs().find(|(name, _)| name == "code").unwrap().1.into_owned();
+        let fields = [
+            ("grant_type", "authorization_code"),
+            ("client_id", &*client),
+            ("client_secret", &*secret),
+            ("code", &*code),
+            ("code_verifier", VERIFIER),
+            ("redirect_uri", REDIRECT),
+        ];
+        let tokens = form("/token", &fields).succeeded().json();
+        let (access, refresh) = (text(&tokens, "access_token"), text(&tokens, "refresh_token"));
+        LetIn { secret, code, access, refresh }
     }
 
     /// Brings an answer to narthex in a browser without a login session, at the origin where
