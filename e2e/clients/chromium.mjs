@@ -33,7 +33,8 @@ export class Chromium {
   /** Errors in the console and of scripts. */
   complaints = [];
 
-  static async start(peers) {
+  /** Starts it. Pages at `foreign` origins are not ours, and their console does not count. */
+  static async start(peers, foreign = []) {
     const require = createRequire(join(peers, 'package.json'));
     const { chromium } = require('playwright-core');
     const self = new Chromium();
@@ -43,10 +44,14 @@ export class Chromium {
     self.#browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] });
     self.page = await self.#browser.newPage({ viewport: WIDE, reducedMotion: 'reduce' });
     self.page.setDefaultTimeout(WAIT_MS);
-    self.page.on('pageerror', (error) => self.complaints.push(String(error)));
+    const complain = (text) => {
+      const { origin } = new URL(self.page.url());
+      if (!foreign.includes(origin)) self.complaints.push(`${self.page.url()}: ${text}`);
+    };
+    self.page.on('pageerror', (error) => complain(String(error)));
     self.page.on('console', (message) => {
       const isOfStatus = OF_STATUS.test(message.text());
-      if (message.type() === 'error' && !isOfStatus) self.complaints.push(message.text());
+      if (message.type() === 'error' && !isOfStatus) complain(message.text());
     });
     const session = await self.page.context().newCDPSession(self.page);
     await session.send('WebAuthn.enable');

@@ -134,7 +134,8 @@ const folder = mkdtempSync(join(tmpdir(), 'narthex-chromium-'));
 const port = await clients.freePort();
 const base = `http://localhost:${port}`;
 const url = `${base}/mcp`;
-const daemon = await Daemon.start(narthex, folder, { [SERVER]: { transport: 'stdio', ...program } }, {
+const servers = { [SERVER]: { transport: 'stdio', ...program } };
+const daemon = await Daemon.start(narthex, folder, servers, {
   listen: `127.0.0.1:${port}`,
   settings: `[http]\npublic_url = "${base}"\n`,
 });

@@ -165,12 +165,12 @@ export async function follow(output, letIn) {
   const link = await within(LINK_MS, 'a link is printed', linkIn(output));
   const back = await letIn(link);
   const response = back && (await fetch(back));
-  if (response?.ok === false) throw new Error(`the client answers ${response.status} to its browser`);
+  if (response?.ok === false) throw new Error(`the client's page answers ${response.status}`);
   return new Promise(() => {});
 }
 
 /** The first address with a `state` in what a program prints. */
-function linkIn(output) {
+export function linkIn(output) {
   let text = '';
   return new Promise((done) => {
     output.on('data', (bytes) => {

@@ -12,7 +12,7 @@ import { pathToFileURL } from 'node:url';
 
 import { SCOPE, listen, protect } from '../servers/protected.mjs';
 import { Callback, Chromium } from './chromium.mjs';
-import { Daemon, linkOf } from './daemon.mjs';
+import { Daemon, linkOf, within } from './daemon.mjs';
 import * as clients from './door_clients.mjs';
 import { enroll, run, withPasskey } from './first_human.mjs';
 
@@ -61,9 +61,9 @@ async function provide() {
 }
 
 /** Fills in the forms of the provider, which are two, or one if it knows the human. */
-async function atProvider({ page }, issuer, base) {
+async function atProvider({ page }, issuer) {
   const isThere = (address) => address.origin === issuer;
-  await page.waitForURL((address) => isThere(address) || isEnd(address, base));
+  await page.waitForURL((address) => isThere(address) || isEnd(address));
   while (isThere(new URL(page.url()))) {
     const login = page.locator('input[name="login"]');
     if (await login.count()) {
@@ -76,7 +76,7 @@ async function atProvider({ page }, issuer, base) {
   }
 }
 
-const isEnd = (address, base) => address.href.startsWith(`${base}/oauth/callback`);
+const isEnd = (address) => address.pathname.startsWith('/oauth/callback');
 
 /** The account of a human at a server of the catalog: without one, with one, and without again. */
 async function connection(chromium, issuer, base) {
@@ -94,7 +94,7 @@ async function connection(chromium, issuer, base) {
   await chromium.heading(/^Connect to /);
   await chromium.look('connection-onward');
   await page.locator('main a.button').click();
-  await atProvider(chromium, issuer, base);
+  await atProvider(chromium, issuer);
   await chromium.heading(/^Connected to /);
   await chromium.look('connection-done');
   const end = page.url();
@@ -113,20 +113,24 @@ async function connection(chromium, issuer, base) {
 }
 
 /** The sign-in to a server of the configuration, refused at first. */
-async function live(chromium, daemon, issuer, base) {
-  const asks = () => daemon.rowUntil(LIVE, (row) => linkOf(row) !== undefined, READY_MS);
+async function live(chromium, daemon, issuer) {
+  const asks = await daemon.rowUntil(LIVE, (row) => linkOf(row) !== undefined, READY_MS);
   const { page } = chromium;
-  await chromium.open(linkOf(await asks()));
-  const cancel = page.getByRole('link', { name: /cancel/i });
-  await cancel.click();
-  await page.waitForURL((address) => isEnd(address, base));
+  await chromium.open(linkOf(asks));
+  await page.getByRole('link', { name: /cancel/i }).click();
+  await page.waitForURL(isEnd);
   await chromium.heading('That did not work');
   await chromium.look('server-refused');
-  await chromium.open(linkOf(await asks()));
-  await atProvider(chromium, issuer, base);
+  // The remedy that the page names.
+  const command = daemon.command('mcp', 'authorize', LIVE, '--no-browser');
+  const { stdout, stderr } = command.child;
+  const link = Promise.race([clients.linkIn(stdout), clients.linkIn(stderr)]);
+  await chromium.open(await within(READY_MS, 'narthex mcp authorize prints a link', link));
+  await atProvider(chromium, issuer);
   await chromium.heading(`Signed in to ${LIVE}`);
   await chromium.look('server-done');
-  return (await daemon.ready(LIVE, READY_MS)).state;
+  const code = await within(READY_MS, 'narthex mcp authorize ends', command.done);
+  return [(await daemon.ready(LIVE, READY_MS)).state, code];
 }
 
 /** A daemon at which a click in a browser of this machine lets a client in. */
@@ -171,13 +175,13 @@ try {
   const file = join(folder, 'notes.json');
   writeFileSync(file, JSON.stringify({ id: STORED, kind: 'remote_oauth', url: resource }));
   await run(daemon, 'servers', 'apply', '--file', file);
-  chromium = await Chromium.start(peers);
+  chromium = await Chromium.start(peers, [issuer]);
   await enroll(daemon, chromium);
   await chromium.press('Sign out');
   await chromium.heading('Sign in');
   const found = {
     connection: await connection(chromium, issuer, base),
-    live: await live(chromium, daemon, issuer, base),
+    live: await live(chromium, daemon, issuer),
     ...chromium.faults,
     click: await click(join(folder, 'two'), everything),
   };
