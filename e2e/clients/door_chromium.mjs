@@ -10,12 +10,10 @@ import { join } from 'node:path';
 import { Callback, Chromium } from './chromium.mjs';
 import { Daemon } from './daemon.mjs';
 import * as clients from './door_clients.mjs';
-import { NAME, PASSKEY, enroll, run, signOut, withPasskey } from './first_human.mjs';
+import { Human, NAME, PASSKEY, enroll, run, signOut } from './human.mjs';
 
 const SERVER = 'everything';
 const AGENT = 'reader';
-/** The title of the page of consent. */
-const CONSENT = 'Let a program in?';
 const READY_MS = 20_000;
 /** RFC 7636, appendix B. */
 const CHALLENGE = 'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM';
@@ -61,48 +59,13 @@ async function request(base, callback, changes = {}) {
   return `${base}/authorize?${new URLSearchParams(parameters)}`;
 }
 
-/** The steps of a human at the pages. */
-class Human {
-  constructor(chromium, callback) {
-    Object.assign(this, { chromium, callback });
-  }
-
-  /** Lets a client in that waits at the callback. Keeps what the page of consent showed. */
-  letIn(choice, { back = this.callback.next.bind(this.callback), picture } = {}) {
-    return async (link) => {
-      await this.chromium.open(link);
-      this.asked = await this.chromium.heading(/.+/);
-      if (this.asked === 'Sign in') {
-        if (picture) await this.chromium.look('sign-in');
-        await withPasskey(this.chromium);
-      }
-      await this.chromium.heading(CONSENT);
-      this.shown = await this.chromium.facts();
-      if (picture) await this.chromium.look(picture);
-      await this.chromium.page.getByRole('combobox').selectOption(choice);
-      await this.chromium.press('Let it in');
-      return back();
-    };
-  }
-
-  /** Refuses the client of a link. Gives the parameters with which the browser comes back. */
-  async refuse(link) {
-    await this.chromium.open(link);
-    await this.chromium.heading(CONSENT);
-    const { program } = await this.chromium.facts();
-    await this.chromium.press('Deny');
-    const back = new URL(await this.callback.next());
-    const { error, code, state, iss } = Object.fromEntries(back.searchParams);
-    return { program, error, hasCode: code !== undefined, state, iss };
-  }
-}
-
 /** Pages of requests that cannot go on: the status and the heading of each. */
 async function errors(chromium, base, callback, used) {
   const away = 'https://elsewhere.example/callback';
   const pages = {
     'client-unknown': await request(base, callback.url, { client_id: 'nxd_none' }),
     'client-malformed': await request(base, callback.url, { client_id: 'https://?\u0007' }),
+    'document-lost': await request(base, callback.url, { client_id: 'https://client.invalid/id' }),
     'redirect-foreign': await request(base, callback.url, { redirect_uri: away }),
     'consent-gone': `${base}/consent/${'a'.repeat(43)}`,
     'link-used': used,
@@ -162,24 +125,28 @@ try {
   found.typescript = first.text;
   found.otherServers = first.tools.filter((name) => name.startsWith(`mcp__${SERVER}__`));
   found.askedFirst = human.asked;
-  found.consent = human.shown;
+  const { pairs, ...shown } = human.shown;
+  found.consent = {
+    ...shown,
+    host: pairs['proved host'],
+    place: pairs['answer goes to'],
+    address: pairs['full address'] === callback.url,
+    endpoint: pairs.endpoint === url,
+    scopes: pairs.scopes,
+  };
   await chromium.open(`${base}/signin`);
   found.assurance = (await chromium.json('/api/me')).assurance;
 
   const remote = await clients.mcpRemote({
     ...common,
     tool: `mcp__${SERVER}__echo`,
-    letIn: human.letIn('live', {
-      back: async () => {
-        // The client has a page of its own at the end, and no address is left to open.
-        await chromium.page.waitForURL((address) => address.origin !== base);
-      },
-    }),
+    letIn: human.letIn('live', { waits: 'elsewhere' }),
   });
   found['mcp-remote'] = remote.text;
   found.askedAgain = human.asked;
 
-  found.refused = await human.refuse(await request(base, callback.url));
+  const refused = await human.refuse(await request(base, callback.url));
+  found.refused = { ...refused, iss: refused.iss === base };
 
   // No page is left out for a client without a proved host, but its connection is the same.
   const before = await connections(daemon);

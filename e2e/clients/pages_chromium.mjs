@@ -14,7 +14,7 @@ import { SCOPE, listen, protect } from '../servers/protected.mjs';
 import { Callback, Chromium } from './chromium.mjs';
 import { Daemon, linkOf, within } from './daemon.mjs';
 import * as clients from './door_clients.mjs';
-import { enroll, run, withPasskey } from './first_human.mjs';
+import { Human, enroll, run, signOut, withPasskey } from './human.mjs';
 
 const LIVE = 'protected';
 const STORED = 'notes';
@@ -140,13 +140,7 @@ async function click(folder, everything) {
   const [chromium, callback] = await Promise.all([Chromium.start(peers), Callback.listen()]);
   try {
     await daemon.ready('everything', READY_MS);
-    const letIn = async (link) => {
-      await chromium.open(link);
-      await chromium.heading('Let a program in?');
-      await chromium.look('click');
-      await chromium.press('Let it in');
-      return callback.next();
-    };
+    const letIn = new Human(chromium, callback).letIn('live', { picture: 'click' });
     const { text } = await clients.typescript({
       ...{ peers, url: `http://localhost:${new URL(daemon.url).port}/mcp`, letIn, era: 'legacy' },
       ...{ tool: 'mcp__everything__echo', args: { message: 'clicked' }, callback: callback.url },
@@ -177,8 +171,7 @@ try {
   await run(daemon, 'servers', 'apply', '--file', file);
   chromium = await Chromium.start(peers, [issuer]);
   await enroll(daemon, chromium);
-  await chromium.press('Sign out');
-  await chromium.heading('Sign in');
+  await signOut(chromium);
   const found = {
     connection: await connection(chromium, issuer, base),
     live: await live(chromium, daemon, issuer),
