@@ -141,7 +141,7 @@ export class Chromium {
     this.violations.push(...found.map((rule) => `${name}: ${rule.id} at ${nodes(rule)}`));
   }
 
-  /** What `look` and the console have found: nothing, if all is well. */
+  /** Findings of `look` and of the console: none, if all is well. */
   get faults() {
     return { wide: this.wide, violations: this.violations, complaints: this.complaints };
   }

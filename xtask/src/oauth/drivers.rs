@@ -29,6 +29,8 @@ pub(super) struct Programs<'p> {
 impl<'p> Programs<'p> {
     /// Installs what is missing.
     pub(super) fn install(peers: &'p Peers) -> Result<Self> {
+        // Gives a program a terminal.
+        install::provide("script", &["--version"], &["bsdutils"])?;
         Ok(Self { peers, agents: Agents::install()?, browser: install::browser()? })
     }
 }
