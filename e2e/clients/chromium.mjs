@@ -24,6 +24,7 @@ const OF_STATUS = /^Failed to load resource: the server responded with a status 
 export class Chromium {
   #browser;
   #axe;
+  #verify;
   #looks = 0;
 
   /** Pages that scroll sideways on a phone. */
@@ -55,7 +56,7 @@ export class Chromium {
     });
     const session = await self.page.context().newCDPSession(self.page);
     await session.send('WebAuthn.enable');
-    await session.send('WebAuthn.addVirtualAuthenticator', {
+    const { authenticatorId } = await session.send('WebAuthn.addVirtualAuthenticator', {
       options: {
         protocol: 'ctap2',
         transport: 'internal',
@@ -65,8 +66,20 @@ export class Chromium {
         automaticPresenceSimulation: true,
       },
     });
+    self.#verify = (isUserVerified) =>
+      session.send('WebAuthn.setUserVerified', { authenticatorId, isUserVerified });
     if (PICTURES) mkdirSync(PICTURES, { recursive: true });
     return self;
+  }
+
+  /** Does something while the authenticator does not recognize its human. */
+  async unrecognized(work) {
+    await this.#verify(false);
+    try {
+      return await work();
+    } finally {
+      await this.#verify(true);
+    }
   }
 
   /** Opens an address. Gives the status of the page. */

@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import { Callback, Chromium } from './chromium.mjs';
 import { Daemon } from './daemon.mjs';
 import * as clients from './door_clients.mjs';
-import { Human, NAME, PASSKEY, enroll, run, signOut } from './human.mjs';
+import { Human, NAME, PASSKEY, enroll, run, signOut, withPasskey } from './human.mjs';
 
 const SERVER = 'everything';
 const AGENT = 'reader';
@@ -114,6 +114,13 @@ try {
   const link = await enroll(daemon, chromium);
   found.passkeys = (await run(daemon, 'users', 'passkeys', 'list', NAME)).includes(PASSKEY);
   await signOut(chromium);
+  found.stranger = await chromium.unrecognized(async () => {
+    await withPasskey(chromium);
+    const told = chromium.page.getByRole('alert').filter({ hasText: /./ });
+    await told.waitFor();
+    await chromium.look('passkey-refused');
+    return [await told.innerText(), await chromium.heading('Sign in')];
+  });
 
   // The client leads to the sign-in, and that to the page of consent.
   const common = { peers, url, args: { message: 'let in' }, callback: callback.url };

@@ -127,6 +127,7 @@ fn consented() -> Value {
     let failed = |status: u16| json!([status, "That did not work", true]);
     json!({
         "passkeys": true,
+        "stranger": ["The passkey was not used. Try again.", "Sign in"],
         "assurance": "authenticated",
         "typescript": "Echo: let in",
         "mcp-remote": "Echo: let in",
