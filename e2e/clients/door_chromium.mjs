@@ -167,6 +167,9 @@ try {
   found.again = [again.text, human.asked, ids(before) === ids(after), after.length];
 
   const { rows, names } = await programs(chromium, base);
+  // Names end with a part of an id, and lines with the date.
+  const plain = (name) => name.replace(/-[0-9a-f]{8} at/, ' at').replace(/\d{4}-\d\d-\d\d/, 'DAY');
+  found.programs = names.map(plain).sort();
   await chromium.look('account-with-programs');
   const wasOpen = (await post(url, again.kept.tokens.access_token)) !== 401;
   await rows.filter({ hasText: 'modern' }).getByRole('button').click();

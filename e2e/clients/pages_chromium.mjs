@@ -109,7 +109,9 @@ async function connection(chromium, issuer, base) {
   const status = await chromium.open(end);
   await chromium.heading('That did not work');
   await chromium.look('connection-refused');
-  return { states, issuer: Object.values(pairs).includes(issuer), again: status };
+  // A stranger sees no command, which would name paths of the machine.
+  const again = [status, await page.locator('code').count()];
+  return { states, issuer: Object.values(pairs).includes(issuer), again };
 }
 
 /** The sign-in to a server of the configuration, refused at first. */
@@ -121,6 +123,7 @@ async function live(chromium, daemon, issuer) {
   await page.waitForURL(isEnd);
   await chromium.heading('That did not work');
   await chromium.look('server-refused');
+  const remedy = await page.locator('code').innerText();
   // The remedy that the page names.
   const command = daemon.command('mcp', 'authorize', LIVE, '--no-browser');
   const { stdout, stderr } = command.child;
@@ -130,7 +133,8 @@ async function live(chromium, daemon, issuer) {
   await chromium.heading(`Signed in to ${LIVE}`);
   await chromium.look('server-done');
   const code = await within(READY_MS, 'narthex mcp authorize ends', command.done);
-  return [(await daemon.ready(LIVE, READY_MS)).state, code];
+  const isNamed = remedy.startsWith(`narthex mcp authorize ${LIVE}`);
+  return [isNamed, code, (await daemon.ready(LIVE, READY_MS)).state];
 }
 
 /** A daemon at which a click in a browser of this machine lets a client in. */

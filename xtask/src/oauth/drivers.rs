@@ -157,6 +157,11 @@ fn consented() -> Value {
         },
         // A page again, since the client proved no host; and the same two clients as before.
         "again": ["Echo: let in", page, true, 2],
+        "programs": [
+            "mcp-cli-proxy at 127.0.0.1\nuses all servers of this daemon, since DAY",
+            "narthex-e2e-modern at 127.0.0.1\nuses the servers of the agent reader (default), since \
+             DAY",
+        ],
         // The numbers of programs before and after, and the token before and after.
         "revoked": [2, 1, true, false],
         "errors": {
@@ -197,11 +202,11 @@ fn connected() -> Value {
         "connection": {
             "states": [without, "Your account is connected.", without],
             "issuer": true,
-            // The address that led back counts once.
-            "again": 409,
+            // The address that led back counts once, and then names no command.
+            "again": [409, 0],
         },
         // The remedy that the page of a refusal names works.
-        "live": ["ready", 0],
+        "live": [true, 0, "ready"],
         "click": { "text": "Echo: clicked", "wide": [], "violations": [], "complaints": [] },
         "wide": [],
         "violations": [],
