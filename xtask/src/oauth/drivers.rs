@@ -159,8 +159,8 @@ fn consented() -> Value {
         "again": ["Echo: let in", page, true, 2],
         "programs": [
             "mcp-cli-proxy at 127.0.0.1\nuses all servers of this daemon, since DAY",
-            "narthex-e2e-modern at 127.0.0.1\nuses the servers of the agent reader (default), since \
-             DAY",
+            "narthex-e2e-modern at 127.0.0.1\nuses the servers of the agent reader (default), \
+             since DAY",
         ],
         // The numbers of programs before and after, and the token before and after.
         "revoked": [2, 1, true, false],
