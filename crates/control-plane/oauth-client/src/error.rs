@@ -61,8 +61,7 @@ pub enum SignInError {
     /// The answer belongs to no open attempt.
     #[error(
         "no open sign-in belongs to this answer: it has ended after 10 minutes, was finished \
-         already, or was replaced by a later one; start it again with `{command}`",
-        command = narthex("mcp authorize {}", &[.server])
+         already, or was replaced by a later one; begin it again"
     )]
     NoAttempt {
         /// The server, if the answer names it.

@@ -16,9 +16,40 @@ pub(crate) fn escaped(text: &str) -> String {
     escaped
 }
 
+/// A message of an error as a sentence of a page: with a capital letter and a full stop.
+pub(crate) fn sentence(text: &str) -> String {
+    let mut sentence = text.to_owned();
+    let word = text.split(' ').next().unwrap_or_default();
+    // A name such as a setting keeps its letters.
+    if word.bytes().all(|b| b.is_ascii_lowercase())
+        && let Some(first) = sentence.get_mut(..1)
+    {
+        first.make_ascii_uppercase();
+    }
+    if !sentence.ends_with(['.', '!', '?']) {
+        sentence.push('.');
+    }
+    sentence
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_message_becomes_a_sentence_and_names_keep_their_letters() {
+        let table = [
+            ("this link is too old; ask for a new one", "This link is too old; ask for a new one."),
+            ("`mcp.json` has a fault", "`mcp.json` has a fault."),
+            ("oauth.door is off", "oauth.door is off."),
+            ("Is it on?", "Is it on?"),
+            ("größe", "größe."),
+            ("", "."),
+        ];
+        for (message, wanted) in table {
+            assert_eq!(sentence(message), wanted);
+        }
+    }
 
     #[test]
     fn special_characters_are_escaped_in_texts_and_attributes() {

@@ -8,7 +8,7 @@ use narthex_control::{Control, ControlError, SignInVerbs, SignedIn, public_base}
 use narthex_definitions::harmless;
 use narthex_model::{ErrorKind, SharedGrant, command::narthex, with_causes};
 
-use crate::html::escaped;
+use crate::html::{escaped, sentence};
 
 /// Maximum number of characters of a name or an error that a page shows.
 const SHOWN_MAX: usize = 2_000;
@@ -53,13 +53,12 @@ pub(crate) async fn finish(control: &Control, redirect: Redirect) -> Ended {
     if let (Some(id), Some(visitor), true) = (connection(server.as_deref()), visitor, is_unproved) {
         verbs.connection_refused(id, visitor.account.actor());
     }
-    let ended = failed(server.as_deref(), error.kind(), &error.to_string());
+    let retry = if is_unproved { String::new() } else { retry(server.as_deref()) };
+    let ended = failed(error.kind(), &error.to_string(), &retry);
     match &error {
-        ControlError::SignIn(error) => Ended {
-            onward: error.goes_on_at().map(ToString::to_string),
-            is_unproved: error.is_unproved(),
-            ..ended
-        },
+        ControlError::SignIn(error) => {
+            Ended { onward: error.goes_on_at().map(ToString::to_string), is_unproved, ..ended }
+        }
         _ => ended,
     }
 }
@@ -96,25 +95,31 @@ fn done(server: &str) -> Ended {
     let list = narthex("mcp list", &[]).to_string();
     let main = format!(
         "<h1>Signed in to {}</h1>\n<p>narthex has connected your account, and the server is ready \
-         in a moment. You can close this page.</p>\n<p class=\"hint\"><code>{}</code> shows the \
-         state of the server.</p>\n",
+         in a moment. You can close this page.</p>\n<p class=\"hint\">To see its state:<code \
+         class=\"command\">{}</code></p>\n",
         safe(server),
         safe(&list)
     );
     Ended { failed: None, onward: None, is_unproved: false, title: "Signed in", main }
 }
 
-fn failed(server: Option<&str>, kind: ErrorKind, why: &str) -> Ended {
-    let authorize = match connection(server) {
-        Some(id) => narthex("connections connect {}", &[&id]).to_string(),
-        None => narthex("mcp authorize {}", &[&server.unwrap_or("NAME")]).to_string(),
+/// The ways to try again, as HTML. Only a browser that began the sign-in sees the command, which
+/// can have paths of this machine.
+fn retry(server: Option<&str>) -> String {
+    let (how, command) = match connection(server) {
+        Some(id) => (
+            "choose Connect on the page of the connection, or run as its operator",
+            narthex("connections connect {}", &[&id]),
+        ),
+        None => ("run", narthex("mcp authorize {}", &[&server.unwrap_or("NAME")])),
     };
-    let main = format!(
-        "<h1>That did not work</h1>\n<p role=\"alert\">{}</p>\n<p class=\"hint\">To try again, \
-         start the sign-in anew: <code>{}</code></p>\n",
-        safe(why),
-        safe(&authorize)
-    );
+    let command = safe(&command.to_string());
+    format!("<p class=\"hint\">To try again, {how}:<code class=\"command\">{command}</code></p>\n")
+}
+
+fn failed(kind: ErrorKind, why: &str, retry: &str) -> Ended {
+    let why = safe(&sentence(why));
+    let main = format!("<h1>That did not work</h1>\n<p role=\"alert\">{why}</p>\n{retry}");
     let (failed, title) = (Some(kind), "That did not work");
     Ended { failed, onward: None, is_unproved: false, title, main }
 }
@@ -132,9 +137,8 @@ mod tests {
     #[test]
     fn s11_pages_of_a_sign_in_show_hostile_text_as_text() {
         let hostile = "<img src=x onerror=alert(1)>\"'&\u{202e}";
-        for ended in
-            [done(hostile), connected(hostile), failed(Some(hostile), ErrorKind::Denied, hostile)]
-        {
+        let refused = failed(ErrorKind::Denied, hostile, &retry(Some(hostile)));
+        for ended in [done(hostile), connected(hostile), refused] {
             let main = ended.main;
             assert!(!main.contains("<img") && !main.contains('\u{202e}'), "{main}");
             assert!(main.contains("&lt;img src=x onerror=alert(1)&gt;&quot;&#39;&amp;"), "{main}");

@@ -240,13 +240,13 @@ impl Visitor<'_> {
     }
 
     async fn page(&self) -> Answered {
-        let Some((token, signed_in)) = self.session()? else { return Ok(self.ways_in()) };
+        let Some((token, signed_in)) = self.session()? else { return Ok(self.ways_in("")) };
         let passkeys = self.control.passkeys(&signed_in.account.id).await?;
         let csrf = self.control.form_token(token);
         Ok(page::account(&page::Shown {
             signed_in: &signed_in,
             passkeys,
-            clients: self.clients_of(&signed_in),
+            programs: self.programs_of(&signed_in),
             csrf,
             has_passkeys: self.control.has_passkeys(),
             adds_passkeys: self.control.adds_passkeys(&signed_in).await?,
@@ -259,8 +259,9 @@ impl Visitor<'_> {
         }))
     }
 
-    fn ways_in(&self) -> Response {
-        page::sign_in(&self.control.sign_in_providers(), self.control.has_passkeys())
+    /// The sign-in page, with the reason why it is shown in place of another page.
+    fn ways_in(&self, reason: &str) -> Response {
+        page::sign_in(reason, &self.control.sign_in_providers(), self.control.has_passkeys())
     }
 
     /// Shows the human whom a link would sign in, and a button. So a preview of the link does not

@@ -329,7 +329,8 @@ impl DoorChoice {
     }
 
     /// The choice of a registered client.
-    fn of(client: &KnownClient) -> Self {
+    #[must_use]
+    pub fn of(client: &KnownClient) -> Self {
         let row = &client.row;
         let sees = match (&row.agent, &row.profile) {
             (Some(agent), _) => Sees::Agent(agent.clone()),

@@ -234,7 +234,7 @@ impl Visitor<'_> {
 
     /// The sign-in page, from which the browser comes back to the page of consent.
     fn sign_in_for(&self, token: &str) -> Response {
-        let mut response = self.ways_in();
+        let mut response = self.ways_in("A program asks to be let in. You then see its request.");
         self.jar().set(&mut response, Kept::Onward, &format!("{TO_CONSENT}{token}"), ONWARD);
         response
     }
@@ -337,7 +337,7 @@ fn page(shown: &Shown<'_>) -> Response {
         put(&mut main, format_args!("<p class=\"note\">{}</p>\n", words(warning)));
     }
     form(&mut main, shown);
-    put(&mut main, format_args!("<p class=\"hint\">You are {}.</p>\n", safe(shown.who)));
+    put(&mut main, format_args!("<p class=\"hint\">You answer as {}.</p>\n", safe(shown.who)));
     html(http::StatusCode::OK, title, "", &main)
 }
 
@@ -346,9 +346,9 @@ fn facts(pending: &PendingConsent) -> Vec<(&'static str, String)> {
     let host = host.unwrap_or_else(|| "none: the name is only its own claim".to_owned());
     let mut facts = vec![
         ("proved host", host),
-        ("gets the answer at", pending.redirect_uri.place()),
-        ("exactly", pending.redirect_uri.as_str().to_owned()),
-        ("may use", pending.resource.as_str().to_owned()),
+        ("answer goes to", pending.redirect_uri.place()),
+        ("full address", pending.redirect_uri.as_str().to_owned()),
+        ("endpoint", pending.resource.as_str().to_owned()),
         ("scopes", pending.scopes.to_string()),
     ];
     if let Some(link) = &pending.client_link {
@@ -393,7 +393,7 @@ fn form(main: &mut String, shown: &Shown<'_>) {
              servers to give. Ask an admin of a workspace for the role runner.</p>\n",
         );
     } else {
-        main.push_str("<label>It sees <select name=\"servers\">\n");
+        main.push_str("<label>Servers that it may use <select name=\"servers\">\n");
         for choice in shown.choices {
             let (value, label) = (escaped(&choice.value()), safe(&choice.label()));
             put(main, format_args!("<option value=\"{value}\">{label}</option>\n"));

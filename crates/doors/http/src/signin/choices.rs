@@ -1,11 +1,11 @@
 //! The servers that a human can give to a program: those of the agents whose runs the human may
 //! create, and for operators those of the live configuration.
 
-use narthex_control::{Control, DoorChoice, DoorDesk, DoorHuman, Sees};
-use narthex_model::{AgentName, CatalogKind, PrincipalId, ProfileName, WorkspaceId};
+use narthex_control::{Control, DoorChoice, DoorDesk, DoorHuman, Sees, SignedIn};
+use narthex_model::{AgentName, CatalogKind, PrincipalId, ProfileName, Timestamp, WorkspaceId};
 use narthex_oauth::server::PendingConsent;
 
-use super::{Visitor, nothing};
+use super::{Visitor, nothing, page::Program};
 use crate::problem::Problem;
 
 /// Most agents of one workspace that a page offers.
@@ -74,6 +74,25 @@ impl Visitor<'_> {
         let desk = DoorDesk::of(self.control).ok_or_else(nothing)?;
         all.retain(|choice| desk.may_choose(human, choice).is_ok());
         Ok(all.into_iter().map(Choice).collect())
+    }
+
+    /// The programs that a human let in, as the page of their account shows them.
+    pub(super) fn programs_of(&self, signed_in: &SignedIn) -> Vec<Program> {
+        let clients = self.clients_of(signed_in);
+        let programs = clients.iter().map(|client| {
+            let (row, name) = (&client.row, client.account.name.as_str());
+            let consent = client.connection.as_ref().map(|connection| &connection.consent);
+            let since = Timestamp::new(row.created_at).to_string();
+            Program {
+                id: row.id.as_str().to_owned(),
+                // The name of the account begins with the workspace.
+                name: name.split_once('/').map_or(name, |(_, name)| name).to_owned(),
+                place: consent.map(|consent| consent.place.clone()).unwrap_or_default(),
+                sees: Choice(DoorChoice::of(client)).label(),
+                since: since.split('T').next().unwrap_or_default().to_owned(),
+            }
+        });
+        programs.collect()
     }
 
     /// True if the page of a request offers this choice to the human.

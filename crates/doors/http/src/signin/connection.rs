@@ -32,7 +32,7 @@ impl Visitor<'_> {
     pub(super) async fn connection(&self) -> Answered {
         let (workspace, server) = self.connection_place()?;
         let Some((token, signed_in)) = self.session()? else {
-            let mut response = self.ways_in();
+            let mut response = self.ways_in("You then connect your account to a server.");
             let onward = format!("{workspace}/{KEPT}{server}");
             self.jar().set(&mut response, Kept::Onward, &onward, ONWARD);
             return Ok(response);
@@ -137,7 +137,7 @@ fn onward(server: &str, begun: &SignInBegun) -> Response {
     let host = url.host_str().unwrap_or_default();
     let main = format!(
         "<h1>Connect to {}</h1>\n<p>Sign in at <strong>{}</strong>, and allow narthex to use the \
-         server as you.</p>\n<a class=\"button\" rel=\"noreferrer\" href=\"{}\">Continue at \
+         server as you.</p>\n<a class=\"button strong\" rel=\"noreferrer\" href=\"{}\">Continue at \
          {}</a>\n",
         safe(server),
         safe(host),

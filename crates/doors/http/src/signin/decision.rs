@@ -51,7 +51,7 @@ impl Visitor<'_> {
     pub(super) async fn decision(&self) -> Answered {
         let (workspace, id) = self.place()?;
         let Some((token, signed_in)) = self.session()? else {
-            let mut response = self.ways_in();
+            let mut response = self.ways_in("You then decide the request of an agent.");
             let onward = format!("{workspace}/{}", id.to_text());
             self.jar().set(&mut response, Kept::Onward, &onward, ONWARD);
             return Ok(response);

@@ -3,17 +3,18 @@
 //! All text from outside is escaped when it is put into a page. The policy of the page allows no
 //! script and no style except our two files, and forbids frames around the page.
 
-use std::{fmt::Write, sync::Arc};
+use std::fmt::Write;
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, StatusCode, header};
-use narthex_control::{CreatedLink, KnownClient, PasskeyRow, SignedIn};
+use narthex_control::{CreatedLink, PasskeyRow, SignedIn};
 use narthex_definitions::harmless;
 use narthex_model::{Timestamp, command::narthex};
 
 use super::status;
 pub(super) use crate::html::escaped;
 use crate::{
+    html::sentence,
     problem::Problem,
     respond::{self, Response},
     server_sign_in::Ended,
@@ -38,8 +39,8 @@ const SHOWN_MAX: usize = 4_000;
 pub(super) struct Shown<'a> {
     pub(super) signed_in: &'a SignedIn,
     pub(super) passkeys: Vec<PasskeyRow>,
-    /// The clients that the human let in at the door.
-    pub(super) clients: Vec<Arc<KnownClient>>,
+    /// The programs that the human let in at the door.
+    pub(super) programs: Vec<Program>,
     pub(super) csrf: String,
     /// True if passkeys work at this address.
     pub(super) has_passkeys: bool,
@@ -52,9 +53,25 @@ pub(super) struct Shown<'a> {
     pub(super) needs_proof: bool,
 }
 
-/// The page with all ways to sign in.
-pub(super) fn sign_in(providers: &[&str], has_passkeys: bool) -> Response {
+/// A program that a human let in at the door.
+pub(super) struct Program {
+    /// The id of its registered client.
+    pub(super) id: String,
+    pub(super) name: String,
+    /// The place at which it gets answers.
+    pub(super) place: String,
+    /// The servers that it may use, in words.
+    pub(super) sees: String,
+    /// The date of its first consent.
+    pub(super) since: String,
+}
+
+/// The page with all ways to sign in, and the reason for the sign-in, which may be empty.
+pub(super) fn sign_in(reason: &str, providers: &[&str], has_passkeys: bool) -> Response {
     let mut main = String::from("<h1>Sign in</h1>\n");
+    if !reason.is_empty() {
+        put(&mut main, format_args!("<p>{}</p>\n", escaped(reason)));
+    }
     if has_passkeys {
         main.push_str(
             "<button id=\"sign-in\" hidden>Sign in with a passkey</button>\n\
@@ -105,7 +122,7 @@ pub(super) fn account(shown: &Shown<'_>) -> Response {
         unproved(&mut main, shown);
     }
     passkeys(&mut main, shown, &csrf);
-    clients(&mut main, shown, &csrf);
+    programs(&mut main, shown, &csrf);
     if shown.signed_in.account.is_operator {
         invite(&mut main, shown, &csrf);
     }
@@ -178,22 +195,23 @@ fn passkeys(main: &mut String, shown: &Shown<'_>, csrf: &str) {
     });
 }
 
-/// Lists the clients that the human let in, each with a button that revokes it.
-fn clients(main: &mut String, shown: &Shown<'_>, csrf: &str) {
-    if shown.clients.is_empty() {
+/// Lists the programs that the human let in, each with a button that revokes it.
+fn programs(main: &mut String, shown: &Shown<'_>, csrf: &str) {
+    if shown.programs.is_empty() {
         return;
     }
     main.push_str("<h2>Programs that act for you</h2>\n<ul>\n");
-    for client in &shown.clients {
-        let (id, name) = (escaped(client.row.id.as_str()), escaped(client.account.name.as_str()));
-        let place = client.connection.as_ref().map(|known| escaped(&known.consent.place));
-        let place = place.unwrap_or_default();
+    for program in &shown.programs {
+        let Program { id, name, place, sees, since } = program;
+        let (id, name) = (escaped(id), safe(name));
+        let (place, sees, since) = (safe(place), safe(sees), escaped(since));
         put(
             main,
             format_args!(
-                "<li><span>{name} at {place}</span><form method=\"post\" \
-                 action=\"/signin/clients/{id}/remove\"><input type=\"hidden\" name=\"csrf\" \
-                 value=\"{csrf}\"><button>Revoke</button></form></li>\n"
+                "<li><span><b>{name}</b> at {place}<small>uses {sees}, since {since}</small></span>\
+                 <form method=\"post\" action=\"/signin/clients/{id}/remove\"><input \
+                 type=\"hidden\" name=\"csrf\" value=\"{csrf}\"><button \
+                 aria-label=\"Revoke {name}\">Revoke</button></form></li>\n"
             ),
         );
     }
@@ -217,7 +235,7 @@ fn invite(main: &mut String, shown: &Shown<'_>, csrf: &str) {
              <label>Name of their account <input name=\"name\" maxlength=\"128\" required></label>\
              <button>Make a link</button></form>\n\
              <p class=\"hint\">The link signs them in once, within 15 minutes{adds}. Make their \
-             account with <code>{create}</code>.</p>\n"
+             account first:<code class=\"command\">{create}</code></p>\n"
         ),
     );
 }
@@ -247,7 +265,7 @@ pub(super) fn made_link(made: &CreatedLink) -> Response {
 
 /// The page that explains a problem.
 pub(super) fn failure(problem: &Problem) -> Response {
-    let detail = escaped(problem.detail());
+    let detail = escaped(&sentence(problem.detail()));
     let main = format!(
         "<h1>That did not work</h1>\n<p role=\"alert\">{detail}</p>\n\
          <a class=\"button\" href=\"/signin\">To the sign-in page</a>\n"
