@@ -94,8 +94,8 @@ pub(crate) fn beginning() -> String {
     ];
     let lines = first.map(|(command, about)| format!("  {:<18}{about}\n", command.to_string()));
     format!(
-        "narthex stands between AI agents and their MCP servers: it starts the servers, and gives \
-         all\nyour clients one address for them.\n\nBegin with:\n{}\n\
+        "narthex stands between AI agents and their MCP servers: it starts the servers,\n\
+         and gives all your clients one address for them.\n\nBegin with:\n{}\n\
          All commands: narthex --help",
         lines.concat(),
     )

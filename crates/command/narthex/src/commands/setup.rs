@@ -96,8 +96,11 @@ async fn set_up(args: &SetupArgs, place: &Path, context: &Context) -> Result<Exi
     let offer = service::offer(context).await?;
     if is_text {
         let is_running = DataDir::at(place).is_locked()?;
-        let mut lines = service::shown(&offer, is_running).into_iter().chain(survey.to_quit());
-        lines.try_for_each(|line| output::line(&harmless(&line)))?;
+        let lines = service::shown(&offer, is_running).into_iter().chain(survey.to_quit());
+        let lines: Vec<_> = lines.map(|line| harmless(&line)).collect();
+        if !lines.is_empty() {
+            output::line(&format!("\n{}", lines.join("\n")))?;
+        }
     }
     if args.dry_run {
         return unchanged(&survey, args.dry_run, context);
