@@ -139,12 +139,12 @@ fn unchanged(survey: &Survey, is_dry: bool, context: &Context) -> Result<ExitCod
         output::line("\nThere is nothing to set up, and nothing has changed.")?;
         let hint = match survey.plan.servers.is_empty() && !survey.has_servers {
             true => format!(
-                "To begin without a client's servers, start the daemon with `{}`. Then `{}` and \
-                 `{}` find a server in a registry, and `{}` adds one whose command you know.",
-                narthex("up --detach", &[]),
+                "To begin without a client's servers, `{}` and `{}` find a server in a registry. \
+                 Once the daemon runs, `{}` adds one whose command you know; `{}` starts it.",
                 narthex("search WORDS", &[]),
                 narthex("add NAME", &[]),
                 narthex("mcp add NAME -- COMMAND", &[]),
+                narthex("up --detach", &[]),
             ),
             false => format!(
                 "`{}` shows the servers that narthex has, and why one fails.",

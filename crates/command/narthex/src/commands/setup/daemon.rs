@@ -2,16 +2,13 @@
 
 use std::{collections::BTreeMap, path::Path, time::Duration};
 
-use narthex_client::{
-    commands::waiting::{spinner, waiting},
-    starting::{Starting, Wanted},
-};
+use narthex_client::{commands::waiting::spinner, starting::ensure};
 use narthex_model::{Alias, CallError, CallErrorKind, ErrorKind, ServerState, command::narthex};
 use tokio::time::{Instant, sleep};
 
 use crate::{
     Failure, cli::Context, commands::followed::follows, daemon_client::DaemonClient,
-    data_dir::DataDir, output::harmless, rows::Row,
+    output::harmless, rows::Row,
 };
 
 /// The time in which the servers have to come up. Packages are downloaded in it.
@@ -62,11 +59,7 @@ impl Daemon {
         if let Some(client) = DaemonClient::of_data_if_up(options)? {
             return Ok(Self { client, is_started: false });
         }
-        let plain = context.client();
-        let data = DataDir::open(&options.data)?;
-        let starting =
-            async { Starting::begin(Wanted::default(), &plain).await?.listening(&data).await };
-        waiting("starting the daemon", &plain, starting).await?;
+        ensure(&context.client()).await?;
         Ok(Self { client: DaemonClient::of_data(options)?, is_started: true })
     }
 
