@@ -124,13 +124,13 @@ impl Starting {
     }
 }
 
-/// True if a daemon has the data directory, or the command line names another one by its address.
+/// True if a daemon of the data directory listens, or the command line names one by its address.
 ///
 /// # Errors
 /// When the data directory cannot be read.
 pub fn is_up(context: &Context) -> Result<bool, Failure> {
     let options = &context.daemon;
-    Ok(options.daemon_url.is_some() || DataDir::at(&options.data).is_locked()?)
+    Ok(options.daemon_url.is_some() || DataDir::at(&options.data).running()?.is_some())
 }
 
 /// Starts the daemon of all clients, unless one is up, and waits until it listens.
