@@ -202,7 +202,9 @@ fn left_alone(survey: &Survey) -> Result<(), Failure> {
     for file in &survey.left_alone {
         let set_up = narthex("setup --only {}", &[&file.client.id]);
         let (name, path) = (&file.client.name, file.path.display());
-        output::line(&harmless(&format!("  {name} ({path}): `{set_up}` sets it up")))?;
+        let is_faulty = survey.unread().any(|(faulty, _)| faulty.path == file.path);
+        let after = if is_faulty { "once its fault is corrected, " } else { "" };
+        output::line(&harmless(&format!("  {name} ({path}): {after}`{set_up}` sets it up")))?;
     }
     Ok(())
 }
