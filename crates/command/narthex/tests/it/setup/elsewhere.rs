@@ -65,3 +65,20 @@ async fn a_refused_key_has_its_remedy() {
     }
     assert!(!shown.contains("asks for a sign-in"), "{shown}");
 }
+
+/// A server whose variables are in a file that its client reads stays there: it could list its
+/// tools without them.
+#[test]
+fn d42_a_server_with_a_file_of_variables_stays() {
+    let home = Home::new("https://tracker.example.com/mcp");
+    let text = r#"{ "mcpServers": { "alpha": {
+  "command": "FIXTURE", "args": ["--stdio"], "envFile": "/home/ada/.env"
+} } }"#;
+    home.write("home/.cursor/mcp.json", &home.filled(text));
+    let words = ["setup", "--only", "cursor", "--yes", "--json"];
+    let data = home.run(&words).succeeded().json()["data"].take();
+    assert_eq!((names(&data["moved"]), names(&data["stayed"])), (vec![], vec!["alpha"]), "{data}");
+    let reason = data["stayed"][0]["reason"].as_str().unwrap();
+    assert!(reason.starts_with("only Cursor reads the file of its `envFile`; "), "{reason}");
+    assert_eq!(home.text(".cursor/mcp.json"), home.filled(text));
+}
