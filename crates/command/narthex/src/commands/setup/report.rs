@@ -40,8 +40,8 @@ pub(super) fn tell(
     stayed(survey, applied)?;
     connected(survey, applied)?;
     left_alone(survey)?;
-    daemon(applied)?;
     problems(survey, applied)?;
+    daemon(applied)?;
     if !applied.moved.is_empty() {
         output::line(&format!("\nTo see the tools, run `{}`.", narthex("tools", &[])))?;
     }
