@@ -13,7 +13,6 @@ use tokio::time::{Instant, sleep};
 
 use crate::{
     Context, Failure,
-    commands::waiting::waiting,
     data_dir::{DAEMON_LOG, DaemonState, DataDir},
     environment, output,
     service::{self, FAILED, Manager},
@@ -122,29 +121,6 @@ impl Starting {
     pub async fn listening(&mut self, data: &DataDir) -> Result<(), Failure> {
         listening(data, LISTENING, async || self.check().await).await.map(drop)
     }
-}
-
-/// True if a daemon of the data directory listens, or the command line names one by its address.
-///
-/// # Errors
-/// When the data directory cannot be read.
-pub fn is_up(context: &Context) -> Result<bool, Failure> {
-    let options = &context.daemon;
-    Ok(options.daemon_url.is_some() || DataDir::at(&options.data).running()?.is_some())
-}
-
-/// Starts the daemon of all clients, unless one is up, and waits until it listens.
-///
-/// # Errors
-/// When it cannot be started.
-pub async fn ensure(context: &Context) -> Result<(), Failure> {
-    if is_up(context)? {
-        return Ok(());
-    }
-    let data = DataDir::open(&context.daemon.data)?;
-    let starting =
-        async { Starting::begin(Wanted::default(), context).await?.listening(&data).await };
-    waiting("starting the daemon", context, starting).await
 }
 
 /// Waits until a daemon of the data directory listens. A failure of `check` ends the wait.

@@ -16,6 +16,7 @@ use self::{
     trial::Trial,
 };
 use super::{
+    running,
     search::{RegistrySettings, not_stored, stored},
     waiting::waiting,
 };
@@ -33,7 +34,6 @@ use crate::{
         entry::Draft,
         ways::{Way, ways},
     },
-    starting,
 };
 
 /// The chosen version of a server.
@@ -64,7 +64,7 @@ pub async fn run(
     check_name(&args.name)?;
     let alias = alias(&args)?;
     // Before the user answers questions for nothing.
-    let client = match args.dry_run || !starting::is_up(&context)? {
+    let client = match args.dry_run || !running::is_up(&context)? {
         true => None,
         false => Some(free(&alias, &context).await?),
     };
@@ -105,7 +105,7 @@ pub async fn run(
     let client = match client {
         Some(client) => client,
         None => {
-            starting::ensure(&context).await?;
+            running::ensure(&context).await?;
             free(&alias, &context).await?
         }
     };

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, path::Path, time::Duration};
 
-use narthex_client::{commands::waiting::spinner, starting::ensure};
+use narthex_client::commands::{running::ensure, waiting::spinner};
 use narthex_model::{Alias, CallError, CallErrorKind, ErrorKind, ServerState, command::narthex};
 use tokio::time::{Instant, sleep};
 
