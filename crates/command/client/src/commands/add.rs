@@ -104,10 +104,7 @@ pub async fn run(
     ask::confirm(&args, &alias, &draft, &context).await?;
     let client = match client {
         Some(client) => client,
-        None => {
-            running::ensure(&context).await?;
-            free(&alias, &context).await?
-        }
+        None => started(&alias, &context).await?,
     };
     let taken = left::taken(&client).await?;
     let names = secret_names(&alias, &draft, &taken);
@@ -131,6 +128,12 @@ pub async fn run(
     }
     let kept = Kept { entry, left_secrets: left, tried };
     told(&alias, &chosen, kept, &context)
+}
+
+/// As [`free`], of a daemon that is started first.
+async fn started(alias: &Alias, context: &Context) -> Result<DaemonClient, Failure> {
+    running::ensure(context).await?;
+    free(alias, context).await
 }
 
 /// The daemon, after a check that it has no server of this name.
