@@ -18,6 +18,7 @@ pub mod mcp;
 pub mod members;
 pub mod policy;
 pub mod profiles;
+pub mod running;
 pub mod runs;
 pub mod search;
 pub mod secrets;

@@ -17,7 +17,7 @@ use tokio::{
 
 pub use self::{
     inert::{InertWriter, inert, inert_json},
-    lines::{Rows, harmless, is_harmful, notice, render, render_fitting},
+    lines::{Rows, harmless, is_harmful, notice, render, render_fitting, row_fitting},
 };
 
 use self::lines::fitting;

@@ -57,6 +57,25 @@ fn fitted(wide: &Rows<'_>, narrow: &Rows<'_>, width: Option<u16>) -> String {
     laid_out(chosen.header, &chosen.rows, width)
 }
 
+/// A row without a table, for a list that grows: the wide one, or the narrow one if the terminal is
+/// too narrow for it. A file or another program gets the wide one.
+#[must_use]
+pub fn row_fitting(wide: &[String], narrow: &[String]) -> String {
+    fitted_row(wide, narrow, width())
+}
+
+fn fitted_row(wide: &[String], narrow: &[String], width: Option<u16>) -> String {
+    let line = |cells: &[String]| {
+        let cells: Vec<_> = cells.iter().map(|cell| one_line(cell)).collect();
+        cells.join("  ")
+    };
+    let wide = line(wide);
+    match width {
+        Some(width) if wide.width() > usize::from(width) => line(narrow),
+        Some(_) | None => wide,
+    }
+}
+
 /// The width of a table with a line for each row.
 fn natural(table: &Rows<'_>) -> usize {
     let of_column = |(at, title): (usize, &&str)| {
@@ -234,6 +253,17 @@ mod tests {
         assert!(text.contains("KIND") && !text.contains("MORE"), "{text}");
         let empty = Rows { header: &["time"], rows: Vec::new() };
         assert_eq!(render_fitting(&empty, &empty, "There are none."), "There are none.");
+    }
+
+    /// A row that is printed alone has the columns for which the terminal has room.
+    #[test]
+    fn a_narrow_terminal_gets_the_narrow_row() {
+        let cells = |cells: &[&str]| cells.iter().map(|cell| (*cell).to_owned()).collect();
+        let (wide, narrow): (Vec<_>, Vec<_>) = (cells(&["now", "set", "all"]), cells(&["now"]));
+        for width in [None, Some(80), Some(13)] {
+            assert_eq!(fitted_row(&wide, &narrow, width), "now  set  all", "{width:?}");
+        }
+        assert_eq!(fitted_row(&wide, &narrow, Some(12)), "now");
     }
 
     /// A name can be copied from any terminal.

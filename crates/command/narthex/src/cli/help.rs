@@ -85,6 +85,9 @@ static CATALOG: [(&str, [(&str, &str); 4]); 3] = [
     ),
 ];
 
+/// Number of columns of the main page and of the text without a command.
+const COLUMNS: usize = 80;
+
 /// The text of `narthex` without a command.
 pub(crate) fn beginning() -> String {
     let first = [
@@ -94,8 +97,8 @@ pub(crate) fn beginning() -> String {
     ];
     let lines = first.map(|(command, about)| format!("  {:<18}{about}\n", command.to_string()));
     format!(
-        "narthex stands between AI agents and their MCP servers: it starts the servers, and gives \
-         all\nyour clients one address for them.\n\nBegin with:\n{}\n\
+        "narthex stands between AI agents and their MCP servers: it starts the servers,\n\
+         and gives all your clients one address for them.\n\nBegin with:\n{}\n\
          All commands: narthex --help",
         lines.concat(),
     )
@@ -142,6 +145,9 @@ fn main_page(command: &Command) -> String {
         for name in names {
             let about = command.find_subcommand(name).and_then(Command::get_about);
             let about = about.map(ToString::to_string).unwrap_or_default();
+            let begin = width + 4;
+            let lines = wrapped(&about, COLUMNS.saturating_sub(begin));
+            let about = lines.join(&format!("\n{}", " ".repeat(begin)));
             text.push_str(&format!("  {name:width$}  {about}\n"));
         }
     }
@@ -149,6 +155,21 @@ fn main_page(command: &Command) -> String {
         "\nHelp of a command: narthex COMMAND --help\n\nGlobal flags:\n{options}{after-help}",
     );
     text
+}
+
+/// The lines of a text, each with so many columns at most.
+fn wrapped(text: &str, columns: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.len() + 1 + word.len() <= columns => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            Some(_) | None => lines.push(word.to_owned()),
+        }
+    }
+    lines
 }
 
 /// Hides the global flags in the help of a command and of those below it.
@@ -159,6 +180,15 @@ fn page(command: Command, globals: &[clap::Arg]) -> Command {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_first_texts_fit_a_usual_terminal() {
+        let page = main_page(&Cli::command());
+        for line in page.lines().chain(beginning().lines()) {
+            assert!(line.chars().count() <= COLUMNS, "{line}");
+        }
+        assert_eq!(wrapped("a bc d", 4), ["a bc", "d"]);
+    }
 
     #[test]
     fn each_command_is_in_one_group_of_the_main_page() {

@@ -96,8 +96,11 @@ async fn set_up(args: &SetupArgs, place: &Path, context: &Context) -> Result<Exi
     let offer = service::offer(context).await?;
     if is_text {
         let is_running = DataDir::at(place).is_locked()?;
-        let mut lines = service::shown(&offer, is_running).into_iter().chain(survey.to_quit());
-        lines.try_for_each(|line| output::line(&harmless(&line)))?;
+        let lines = service::shown(&offer, is_running).into_iter().chain(survey.to_quit());
+        let lines: Vec<_> = lines.map(|line| harmless(&line)).collect();
+        if !lines.is_empty() {
+            output::line(&format!("\n{}", lines.join("\n")))?;
+        }
     }
     if args.dry_run {
         return unchanged(&survey, args.dry_run, context);
@@ -136,12 +139,12 @@ fn unchanged(survey: &Survey, is_dry: bool, context: &Context) -> Result<ExitCod
         output::line("\nThere is nothing to set up, and nothing has changed.")?;
         let hint = match survey.plan.servers.is_empty() && !survey.has_servers {
             true => format!(
-                "To begin without a client's servers, start the daemon with `{}`. Then `{}` and \
-                 `{}` find a server in a registry, and `{}` adds one whose command you know.",
-                narthex("up --detach", &[]),
+                "To begin without a client's servers, `{}` and `{}` find a server in a registry. \
+                 Once the daemon runs, `{}` adds one whose command you know; `{}` starts it.",
                 narthex("search WORDS", &[]),
                 narthex("add NAME", &[]),
                 narthex("mcp add NAME -- COMMAND", &[]),
+                narthex("up --detach", &[]),
             ),
             false => format!(
                 "`{}` shows the servers that narthex has, and why one fails.",

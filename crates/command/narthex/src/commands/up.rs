@@ -275,8 +275,8 @@ impl Reporter<'_> {
              {}\n\
              Connect the MCP clients of this machine with `{}`; it asks first.\n\n\
              By hand, a client that starts programs takes this:\n\n{stdio:#}\n\n\
-             A client that speaks HTTP takes the address {url}/mcp and a header, which this \
-             prints:\n\n  echo \"Authorization: Bearer $(cat {})\"\n",
+             A client that speaks HTTP takes the address {url}/mcp\n\
+             and a header, which this prints:\n\n  echo \"Authorization: Bearer $(cat {})\"\n",
             door.certificate_lines(),
             narthex("setup", &[]),
             quoted(&token_file),

@@ -16,7 +16,7 @@ use crate::{
     data_dir::DataDir,
     door::{self, DoorSettings, ListenSetting, local_url},
     environment::{self, Lost, variable},
-    output,
+    output::{self, harmless},
     service::{self, Manager, SYSUSERS, Spec, State, Words, absolute_entries, utf8},
     starting::listening,
 };
@@ -46,6 +46,10 @@ pub(super) async fn run(
     let plan = plan(args, context, door).await?;
     if args.dry_run {
         return told_plan(&plan, context);
+    }
+    if context.format.is_text() {
+        // A person may want to stop the command because of one of them.
+        plan.notes.iter().try_for_each(|note| output::line(&harmless(note)))?;
     }
     plan.carry_out(context).await?;
     told(&plan, context)
@@ -313,7 +317,7 @@ fn told(plan: &Plan, context: &Context) -> Result<ExitCode, Failure> {
         "notes": notes,
     });
     let with = if place.is_system() { "the machine" } else { "your session" };
-    let mut lines = vec![
+    let lines = vec![
         match plan.is_new_text {
             true => format!("Wrote {}", place.file.display()),
             false => format!("{} is unchanged.", place.file.display()),
@@ -323,6 +327,5 @@ fn told(plan: &Plan, context: &Context) -> Result<ExitCode, Failure> {
         format!("Log: `{}`", place.command(About::Logs)),
         format!("Undo: `{}`", place.command(About::Uninstall)),
     ];
-    lines.extend(notes.iter().cloned());
     output::told_lines(&data, &lines, context.format)
 }

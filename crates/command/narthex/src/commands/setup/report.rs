@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::{
     apply::{Applied, Moved},
+    connection::NAME,
     find::Survey,
 };
 use crate::{
@@ -39,8 +40,8 @@ pub(super) fn tell(
     stayed(survey, applied)?;
     connected(survey, applied)?;
     left_alone(survey)?;
-    daemon(applied)?;
     problems(survey, applied)?;
+    daemon(applied)?;
     if !applied.moved.is_empty() {
         output::line(&format!("\nTo see the tools, run `{}`.", narthex("tools", &[])))?;
     }
@@ -118,6 +119,12 @@ fn moved(applied: &Applied<'_>) -> Result<(), Failure> {
     for one in &moved {
         let tools = output::counted(one.tools as u64, "tool");
         output::line(&format!("  {:<20} {tools}", one.one.alias.as_str()))?;
+        let origins = one.one.origins.iter().filter(|origin| has_left(applied, origin));
+        for origin in origins.filter(|origin| origin.name != one.one.alias.as_str()) {
+            let (name, client) = (&origin.name, &origin.client.name);
+            let line = format!("    was `{name}` in {client} ({})", origin.path.display());
+            output::line(&harmless(&line))?;
+        }
     }
     secrets(&moved, applied)
 }
@@ -172,6 +179,14 @@ fn connected(survey: &Survey, applied: &Applied<'_>) -> Result<(), Failure> {
         let hint = one.client.refresh_hint.as_deref();
         let hint = hint.map(|hint| format!(": {hint}")).unwrap_or_default();
         output::line(&harmless(&format!("  {}{hint}", one.client.name)))?;
+        if one.name != NAME {
+            let line = format!(
+                "    as `{}` in {}, since another entry there is called `{NAME}`",
+                one.name,
+                one.path.display()
+            );
+            output::line(&harmless(&line))?;
+        }
     }
     Ok(())
 }
@@ -187,7 +202,9 @@ fn left_alone(survey: &Survey) -> Result<(), Failure> {
     for file in &survey.left_alone {
         let set_up = narthex("setup --only {}", &[&file.client.id]);
         let (name, path) = (&file.client.name, file.path.display());
-        output::line(&harmless(&format!("  {name} ({path}): `{set_up}` sets it up")))?;
+        let is_faulty = survey.unread().any(|(faulty, _)| faulty.path == file.path);
+        let after = if is_faulty { "once its fault is corrected, " } else { "" };
+        output::line(&harmless(&format!("  {name} ({path}): {after}`{set_up}` sets it up")))?;
     }
     Ok(())
 }
@@ -213,7 +230,17 @@ struct Stayed<'s> {
 
 fn stayed_servers<'s>(survey: &'s Survey, applied: &'s Applied<'_>) -> Vec<Stayed<'s>> {
     let place = |origin: &Origin| format!("{} ({})", origin.client.name, origin.path.display());
-    let places = |one: &Planned| one.origins.iter().map(place).collect::<Vec<_>>();
+    // The file has the server under its own name, where a person has to look for it.
+    let of_planned = |one: &Planned, origin: &Origin| match origin.name == one.alias.as_str() {
+        true => place(origin),
+        false => {
+            let (name, client) = (&origin.name, &origin.client.name);
+            format!("{client} (`{name}` in {})", origin.path.display())
+        }
+    };
+    let places = |one: &Planned| {
+        one.origins.iter().map(|origin| of_planned(one, origin)).collect::<Vec<_>>()
+    };
     let failed = applied.failed.iter().map(|failed| Stayed {
         name: failed.one.alias.as_str(),
         places: places(failed.one),
@@ -222,7 +249,7 @@ fn stayed_servers<'s>(survey: &'s Survey, applied: &'s Applied<'_>) -> Vec<Staye
     });
     let unmoved = unmoved(applied).map(|(one, origins)| Stayed {
         name: one.alias.as_str(),
-        places: origins.into_iter().map(place).collect(),
+        places: origins.into_iter().map(|origin| of_planned(one, origin)).collect(),
         reason: reason_of_unmoved(survey),
         needs_sign_in: false,
     });
@@ -284,10 +311,10 @@ fn to_json(survey: &Survey, applied: &Applied<'_>) -> Value {
             "name": name, "reason": reason, "needs_sign_in": false, "from": from(one),
         }))
     });
-    let connected = applied
-        .connected
-        .iter()
-        .map(|one| json!({ "client": one.client.label(), "file": one.path.to_string_lossy() }));
+    let connected = applied.connected.iter().map(|one| {
+        let file = one.path.to_string_lossy();
+        json!({ "client": one.client.label(), "file": file, "name": one.name })
+    });
     let problems = applied.problems.iter().map(|problem| {
         json!({
             "client": problem.client.label(),

@@ -8,17 +8,23 @@ use narthex_client_files::{
     plan::Planned,
     servers::NameableSecret,
 };
-use narthex_model::SecretName;
+use narthex_model::{SecretName, SecretSummary, WorkspaceId};
+use narthex_store::{StatementError, Store};
 use serde_json::{Value, json};
 
 use super::{daemon::Daemon, place::failed};
 use crate::{
     Failure,
+    config::Settings,
     daemon_client::{ApiRequest, workspace_path},
+    data_dir::DataDir,
+    stored::StorePlace,
 };
 
 /// The workspace whose secrets a local file names.
 const WORKSPACE: &str = "default";
+/// The actor of a change that is made without the daemon: its operator.
+const BY: &str = "admin";
 
 /// The names of one server's secrets, by the variable or header.
 pub(super) type Names = BTreeMap<String, SecretName>;
@@ -94,6 +100,45 @@ pub(super) async fn clear(
         return Ok(Cleared::Changed);
     }
     daemon.client.api(ApiRequest::new(Method::DELETE, path(name))).await?;
+    Ok(Cleared::Done)
+}
+
+/// Clears a secret as [`clear`] does, in the store of a daemon that cannot start. No key of the
+/// vault is needed for it, and the audit gets no record.
+///
+/// # Errors
+/// When a daemon has the data directory, or the store cannot be used.
+pub(super) async fn clear_stored(
+    name: &str,
+    version: Option<u64>,
+    settings: &Settings,
+) -> Result<Cleared, Failure> {
+    let data = DataDir::at(&settings.daemon.data);
+    // A daemon that starts meanwhile would have the secret.
+    let _lock = data.lock()?;
+    let store = StorePlace::of(&data, settings).open().await?;
+    let cleared = clear_in(&store, name, version).await;
+    store.close().await;
+    cleared.map_err(|error| Failure::caused(error.kind(), &error))
+}
+
+async fn clear_in(
+    store: &Store,
+    name: &str,
+    version: Option<u64>,
+) -> Result<Cleared, StatementError> {
+    let workspace = WorkspaceId::default();
+    let all = store.secrets().all(&workspace).await?;
+    let mut set = all.into_iter().filter(SecretSummary::is_set);
+    let Some(found) = set.find(|one| one.name.as_str() == name) else {
+        return Ok(Cleared::Absent);
+    };
+    let newest = found.versions.last().map(|last| last.version.get());
+    let now = Values { newest: newest.unwrap_or_default(), count: found.versions.len() };
+    if !now.is_of(version) {
+        return Ok(Cleared::Changed);
+    }
+    store.secrets().clear(&workspace, &found.name, BY).await?;
     Ok(Cleared::Done)
 }
 

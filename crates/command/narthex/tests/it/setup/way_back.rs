@@ -339,6 +339,53 @@ fn an_uninstallation_needs_no_daemon_that_can_start() {
     assert!(!home.place.path("data").exists());
 }
 
+/// A daemon that was started to clear secrets ends with the undo.
+#[test]
+fn an_undo_leaves_no_daemon_that_did_not_run() {
+    let home = Home::new("https://tracker.example.com/mcp");
+    home.run(&["setup", "--yes", "--only", "codex"]).succeeded();
+    home.run(&["daemon", "stop"]).succeeded();
+    let done = home.run(&["setup", "--undo", "--yes", "--json"]).succeeded().json();
+    let done = &done["data"];
+    assert_eq!(done["cleared_secrets"], json!(["DOCS_KEY"]), "{done}");
+    assert_eq!(done["is_daemon_running"], false, "{done}");
+    home.run(&["daemon", "status"]).failed(1, &[]);
+    home.is_untouched();
+}
+
+/// Secrets are cleared in the store if no daemon starts: one with a broken key file cannot open
+/// them, and need not.
+#[test]
+fn an_undo_needs_no_daemon_that_can_start() {
+    let home = Home::new("https://tracker.example.com/mcp");
+    home.run(&["setup", "--yes", "--only", "codex"]).succeeded();
+    home.run(&["daemon", "stop"]).succeeded();
+    let key = home.place.path("data/master.key");
+    let good = fs::read(&key).unwrap();
+    fs::write(&key, "no key").unwrap();
+    let shown = home.run(&["uninstall", "--dry-run"]).succeeded().stdout;
+    let settings = home.settings().display().to_string();
+    for words in [
+        format!("{settings} is removed, since it did not exist before.\n"),
+        "1 secret in the vault is cleared, unless changed since".to_owned(),
+    ] {
+        assert!(shown.contains(&words), "{words}\n{shown}");
+    }
+    assert!(!shown.contains(&format!("{settings} is kept")), "{shown}");
+    let done = home.run(&["uninstall", "--yes"]).succeeded().stdout;
+    for words in [
+        "Cleared 1 secret in the vault: DOCS_KEY.\n",
+        "The audit has no record of that, since no daemon starts: ",
+    ] {
+        assert!(done.contains(words), "{words}\n{done}");
+    }
+    home.is_untouched();
+    assert!(!home.place.path("data/setup").exists());
+    fs::write(&key, good).unwrap();
+    home.run(&["up", "--detach"]).succeeded();
+    assert_eq!(home.run(&["secrets", "list", "--quiet"]).succeeded().stdout, "");
+}
+
 /// Settings that others have put into the file stay, though the data go: a daemon with other data
 /// may use them.
 #[test]
