@@ -44,7 +44,7 @@ pub use catalog::{
 };
 pub use control::{Control, ControlOptions};
 pub use door::{
-    DoorAccess, DoorAnswer, DoorAsserted, DoorBrowser, DoorChoice, DoorDesk, DoorFault,
+    DoorAccess, DoorAnswer, DoorAsker, DoorAsserted, DoorBrowser, DoorChoice, DoorDesk, DoorFault,
     DoorForeign, DoorForm, DoorHuman, DoorServer, DoorStop, DoorToken, NewConnection,
 };
 pub use error::ControlError;
