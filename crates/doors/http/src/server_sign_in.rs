@@ -5,13 +5,9 @@
 //! session. The texts have nothing of the authorization server.
 
 use narthex_control::{Control, ControlError, SignInVerbs, SignedIn, public_base};
-use narthex_definitions::harmless;
 use narthex_model::{ErrorKind, SharedGrant, command::narthex, with_causes};
 
-use crate::html::escaped;
-
-/// Maximum number of characters of a name or an error that a page shows.
-const SHOWN_MAX: usize = 2_000;
+use crate::html::safe;
 
 /// The end of a sign-in.
 #[derive(Debug, PartialEq, Eq)]
@@ -117,11 +113,6 @@ fn failed(server: Option<&str>, kind: ErrorKind, why: &str) -> Ended {
     );
     let (failed, title) = (Some(kind), "That did not work");
     Ended { failed, onward: None, is_unproved: false, title, main }
-}
-
-/// Escapes text so that hidden characters, changes of its direction, and markup have no effect.
-fn safe(text: &str) -> String {
-    escaped(&harmless(text, SHOWN_MAX))
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use narthex_model::{PrincipalId, ProfileName, WorkspaceId};
 use narthex_oauth::{
     TokenHash,
     jwt::{Jwt, JwtFault, Keys},
-    server::{ClientId, ForeignAccess, Refusal, Resource, StoredTime},
+    server::{ClientId, DoorPath, ForeignAccess, Refusal, Resource, StoredTime},
 };
 
 use super::{
@@ -43,8 +43,9 @@ impl DoorForeign {
             let sees = Sees::Agent(of.agent.clone());
             return DoorChoice { workspace: of.workspace.clone(), sees };
         }
-        let profile = self.resource.as_str().rsplit_once("/mcp/p/");
-        let profile = profile.and_then(|(_, name)| ProfileName::new(name).ok());
+        let path = self.resource.path();
+        let profile = path.as_ref().and_then(DoorPath::profile);
+        let profile = profile.and_then(|name| ProfileName::new(name).ok());
         let sees = profile.map_or(Sees::Live, Sees::Profile);
         DoorChoice { workspace: home.clone(), sees }
     }
