@@ -37,18 +37,13 @@ pub(crate) struct Redirect {
 pub(crate) async fn finish(control: &Control, redirect: Redirect) -> Ended {
     let Redirect { query, server, visitor } = redirect;
     let verbs = SignInVerbs::of(control);
-    let session = visitor.as_ref().map(|visitor| visitor.session.clone());
-    let finished = verbs.finish(query, server.clone(), session).await;
+    let finished = verbs.finish(query, server.clone(), visitor).await;
     let error = match finished {
         Ok(finished) if finished.key.user.is_some() => return connected(&finished.alias),
         Ok(finished) => return done(&finished.alias),
         Err(error) => error,
     };
     tracing::info!("a sign-in to a server was not finished: {}", with_causes(&error));
-    let is_unproved = matches!(&error, ControlError::SignIn(error) if error.is_unproved());
-    if let (Some(id), Some(visitor), true) = (connection(server.as_deref()), visitor, is_unproved) {
-        verbs.connection_refused(id, visitor.account.actor());
-    }
     let ended = failed(server.as_deref(), error.kind(), &error.to_string());
     match &error {
         ControlError::SignIn(error) => Ended {

@@ -326,8 +326,8 @@ impl DoorDesk<'_> {
 }
 
 impl DoorChoice {
-    /// True if the endpoint of a resource leads to these servers. Its path may name a workspace, and
-    /// a profile, whose names of tools differ from those of the servers.
+    /// True if the endpoint of a resource leads to these servers. Its path may name a workspace,
+    /// and a profile, whose names of tools differ from those of the servers.
     #[must_use]
     pub fn fits(&self, resource: &Resource) -> bool {
         let Some(path) = resource.path() else { return false };
