@@ -15,7 +15,7 @@ use crate::{
     device::{self, DeviceBegun, DeviceState, Devices},
     entry::{Entry, place},
     fetch::Fetcher,
-    finish::{self, BrowserAnswer, Finished},
+    finish::{self, BrowserAnswer, Finished, Unfinished},
     holding::{Holding, Parts},
     job::{self, Job},
     keep_alive,

@@ -244,12 +244,13 @@ pub const ROUTES: &[Route] = &[
     route("/mcp", "GET, POST, DELETE", Access::Client, Target::Aggregated),
     route("/mcp/{alias}", "GET, POST, DELETE", Access::Client, Target::Transparent),
     route("/mcp/p/{profile}", "GET, POST, DELETE", Access::Client, Target::InProfile),
-    route("/mcp/{alias}/tools/{tool}", "POST", Access::Client, Target::ToolCall),
-    // The same endpoints for runs of one workspace, so that an address leads nowhere else.
+    // The same endpoints for runs of one workspace, so that an address leads nowhere else. No
+    // server is called `w`.
     route("/mcp/w/{workspace}", "GET, POST, DELETE", Access::Client, Target::Aggregated),
     route("/mcp/w/{workspace}/{alias}", "GET, POST, DELETE", Access::Client, Target::Transparent),
     route("/mcp/w/{workspace}/p/{profile}", "GET, POST, DELETE", Access::Client, Target::InProfile),
     route("/mcp/w/{workspace}/{alias}/tools/{tool}", "POST", Access::Client, Target::ToolCall),
+    route("/mcp/{alias}/tools/{tool}", "POST", Access::Client, Target::ToolCall),
     route("/vfs/{path}", "GET, POST", Access::Client, Target::Vfs),
     route("/healthz", READ, Access::Open, Target::Health),
     route("/readyz", READ, Access::Open, Target::Ready),

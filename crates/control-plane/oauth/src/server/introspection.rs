@@ -7,7 +7,6 @@ use serde_json::json;
 
 use super::{
     answer::{Answer, ErrorCode, OAuthError},
-    bearer::bearer_token,
     credentials::{Credentials, read_form},
     grant::AccessRecord,
 };
@@ -47,17 +46,17 @@ impl IntrospectionRequest {
     /// of a client.
     ///
     /// # Errors
-    /// `invalid_request`, `invalid_client` or `invalid_token`, by the first fault.
+    /// `invalid_request` or `invalid_client`, by the first fault.
     pub fn read(
         authorization: Option<&str>,
         content_type: Option<&str>,
         body: &[u8],
     ) -> Result<Self, OAuthError> {
         let form = read_form(content_type, body)?;
-        let asker = match bearer_token(authorization, None) {
-            Ok(Some(_)) => Asker::Service,
-            Ok(None) => Asker::Client(Credentials::read(authorization, &form)?),
-            Err(_malformed) => return Err(Self::NO_SERVICE),
+        let scheme = authorization.and_then(|header| header.split(' ').next());
+        let asker = match scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case("bearer")) {
+            true => Asker::Service,
+            false => Asker::Client(Credentials::read(authorization, &form)?),
         };
         let missing = OAuthError::new(ErrorCode::InvalidRequest, "the token is missing");
         let token = Secret::new(form.get("token").ok_or(missing)?);
@@ -139,13 +138,14 @@ mod tests {
     fn door_a13_a_question_names_its_sender_and_a_token() {
         let service = read(Some("Bearer nxs_1"), "token=nxa_1&client_id=a").unwrap();
         assert!(matches!(service.asker, Asker::Service), "{service:?}");
+        assert_eq!(IntrospectionRequest::NO_SERVICE.answer().status, 401);
         assert_eq!(service.token.expose(), "nxa_1");
         assert!(!format!("{service:?}").contains("nxa_1"));
         let client = read(None, &format!("token=nxa_1&client_id={CLIENT}")).unwrap();
         assert!(matches!(client.asker, Asker::Client(_)), "{client:?}");
         for (authorization, form, code, status) in [
             (None, "token=nxa_1", ErrorCode::InvalidClient, 401),
-            (Some("Bearer"), "token=nxa_1", ErrorCode::InvalidToken, 401),
+            (Some("Basic ?"), "token=nxa_1", ErrorCode::InvalidClient, 401),
             (Some("Bearer nxs_1"), "", ErrorCode::InvalidRequest, 400),
             (Some("Bearer nxs_1"), "token=a&token=b", ErrorCode::InvalidRequest, 400),
         ] {

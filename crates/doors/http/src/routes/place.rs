@@ -144,8 +144,8 @@ mod tests {
                 "/mcp/w/{workspace}/{alias}/tools/{tool}",
                 ["git", "log", ""],
             ),
-            // A server that is called as the beginning of these paths.
-            ("/mcp/w/tools/log", "/mcp/{alias}/tools/{tool}", ["w", "log", ""]),
+            // A workspace that is called as a part of other paths.
+            ("/mcp/w/tools/log", "/mcp/w/{workspace}/{alias}", ["log", "", ""]),
             ("/vfs/mnt//a?/", "/vfs/{path}", ["mnt//a?/", "", ""]),
             ("/api/tools", "/api/tools", ["", "", ""]),
             ("/api/servers/a%2Fb", "/api/servers/{name}", ["a%2Fb", "", ""]),

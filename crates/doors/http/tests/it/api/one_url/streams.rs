@@ -1,7 +1,5 @@
 //! Tests of open streams of clients with access tokens of the door: each ends with what allows it.
 
-use std::time::Duration;
-
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -9,11 +7,8 @@ use tokio::time::timeout;
 use super::{Desk, ENDPOINT};
 use crate::{
     browser::HOST,
-    world::{Stream, initialize},
+    world::{SOON, Stream, initialize},
 };
-
-/// The time within which a stream ends (R8).
-const SOON: Duration = Duration::from_secs(2);
 
 /// A client that ada let in, with an open stream.
 struct Listening {

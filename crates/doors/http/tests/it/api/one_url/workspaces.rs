@@ -47,7 +47,7 @@ async fn d5_door_r2_another_workspace_does_not_exist() {
             absent.problem(StatusCode::NOT_FOUND, "not_found")
         );
     }
-    let own = ask(&format!("/mcp/w/{}", desk.api.local.workspace)).await;
+    let own = ask("/mcp/w/default").await;
     assert_eq!(own.status, StatusCode::OK, "{}", own.text());
 }
 
