@@ -19,6 +19,7 @@ mod fetched_keys;
 mod foreign;
 mod foreign_token;
 mod introspections;
+mod key_source;
 mod keys;
 mod requests;
 mod senders;

@@ -21,7 +21,6 @@ use narthex_model::{
     Alias, ErrorKind, WorkspaceId, command::narthex, json::shortened, meant_hint, nearest,
     problem_code,
 };
-use narthex_oauth::server::REGISTER_PATH;
 use tokio::{net::TcpListener, sync::Semaphore, time::Instant};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -36,9 +35,9 @@ use crate::{
     legacy,
     post::{self, Post},
     problem::Problem,
-    programs::Sender,
     respond::{self, Response, closing, text, unstored},
     routes::{self, Place, Target},
+    sender,
     servers::{Asked, Held},
     signin::Visitor,
     status,
@@ -161,12 +160,9 @@ impl Respond for Router {
     fn respond(
         &self,
         mut request: Request<Incoming>,
-        sender: IpAddr,
+        address: IpAddr,
     ) -> impl Future<Output = http::Response<ResponseBody>> + Send {
-        // Other requests do not need the address, and the map of extensions costs an allocation.
-        if request.uri().path() == REGISTER_PATH {
-            request.extensions_mut().insert(Sender(sender));
-        }
+        sender::note(&mut request, address);
         self.answer(request.map(Either::Left))
     }
 

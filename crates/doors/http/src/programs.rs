@@ -4,7 +4,7 @@
 //! The addresses in documents come from the settings; the header `Host` only chooses among the
 //! names of the door.
 
-use std::{net::IpAddr, sync::Arc};
+use std::sync::Arc;
 
 use http::{HeaderName, HeaderValue, Request, StatusCode, header, request::Parts};
 use narthex_control::{
@@ -28,6 +28,7 @@ use crate::{
     problem::Problem,
     respond::{self, Response, closing},
     routes::{self, Place, ProgramTarget, Target},
+    sender,
     servers::changes::of_body,
 };
 
@@ -40,10 +41,6 @@ const NOT_LET_IN: &str = "this client may not act here for the person of its tok
                           operator, who finds the cause in the daemon's log";
 const NOT_NOW: &str = "this client cannot be let in now; the cause is in the daemon's log, for an \
                        operator";
-
-/// The address of the other end of a connection, beside a registration.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Sender(pub(crate) IpAddr);
 
 impl Door {
     /// The authorization server; `None` if the door gives no tokens.
@@ -95,8 +92,7 @@ impl Door {
                 Err(problem) => return problem.answer(),
             },
             ProgramTarget::Register | ProgramTarget::Metadata => {
-                let sender = parts.extensions.get::<Sender>().map(|Sender(address)| *address);
-                let registered = desk.register(&bytes, sender).await;
+                let registered = desk.register(&bytes, sender::of(parts)).await;
                 registered.map(|answer| DoorAnswer { answer, ended: None })
             }
         };

@@ -13,8 +13,8 @@ use narthex_oauth::{
 use super::{
     DoorDesk,
     answers::{DoorAnswer, DoorAsserted, DoorToken},
-    fetched_keys::KeySource,
     foreign_token::DoorForeign,
+    key_source::KeySource,
 };
 use crate::{ControlError, KnownClient};
 

@@ -18,8 +18,8 @@ use narthex_oauth::{
 
 use super::{
     DoorDesk,
-    fetched_keys::KeySource,
     foreign_token::{DoorForeign, VerifiedToken},
+    key_source::KeySource,
     requests::DoorChoice,
     server::DoorServer,
 };

@@ -7,7 +7,11 @@ use narthex_oauth::server::{
     Asker, Client, ErrorCode, IntrospectionRequest, OAuthError, introspection,
 };
 
-use super::{DoorAccess, DoorAnswer, DoorDesk, DoorForm};
+use super::{
+    DoorDesk,
+    access::DoorAccess,
+    answers::{DoorAnswer, DoorForm},
+};
 use crate::{ControlError, KnownToken};
 
 /// Most questions of one service or client in a minute.

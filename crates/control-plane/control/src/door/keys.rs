@@ -8,7 +8,7 @@ use narthex_oauth::{
     server::{Client, ClientKeys, Credentials, JtiUse, OAuthError, ProofFault},
 };
 
-use super::{DoorDesk, fetched_keys::KeySource, tokens::time_of};
+use super::{DoorDesk, key_source::KeySource, tokens::time_of};
 use crate::ControlError;
 
 impl DoorDesk<'_> {
