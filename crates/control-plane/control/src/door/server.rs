@@ -35,8 +35,8 @@ const REGISTRATIONS: Duration = Duration::from_hours(1);
 const SENDERS_MAX: usize = 10_000;
 /// Time in which the questions of one service or client are counted.
 const QUESTIONS: Duration = Duration::from_mins(1);
-/// Most services and clients that ask in this time.
-const ASKERS_MAX: usize = 1000;
+/// Most services, and most clients, that ask in this time.
+const ASKERS_MAX: usize = 10_000;
 /// Most documents and keys of programs that are fetched at a time.
 const FETCHES_MAX: usize = 8;
 
@@ -61,8 +61,10 @@ pub struct DoorServer {
     pub(super) letting_in: KeyedLock<PrincipalId>,
     /// Registrations by the address of their sender.
     pub(super) registrations: Counted<IpAddr>,
-    /// Questions about tokens by their sender.
-    pub(super) questions: Counted<String>,
+    /// Questions of services about tokens.
+    pub(super) questions: Counted<PrincipalId>,
+    /// Questions of clients about tokens.
+    pub(super) client_questions: Counted<ClientId>,
     /// The scopes that all these issuers need.
     issuer_scopes: Scopes,
 }
@@ -85,6 +87,7 @@ impl DoorServer {
             letting_in: KeyedLock::default(),
             registrations: Counted::new(REGISTRATIONS, SENDERS_MAX),
             questions: Counted::new(QUESTIONS, ASKERS_MAX),
+            client_questions: Counted::new(QUESTIONS, ASKERS_MAX),
             issuer_scopes,
         }
     }

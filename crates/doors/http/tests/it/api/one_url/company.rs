@@ -348,6 +348,23 @@ async fn i_m7_door_a11_an_assertion_gives_one_access_token() {
         assert_eq!(refused.json()["error"], error, "{more}");
     }
     let first = assertion("j1", json!({}));
+    // A request that is refused leaves the assertion unused.
+    let fields = [
+        ("grant_type", JWT_BEARER),
+        ("assertion", &*first),
+        ("client_id", client),
+        ("client_secret", secret.as_str().unwrap()),
+        ("scope", "other"),
+    ];
+    let refused = desk.posted("/token", &fields).send().await;
+    assert_eq!(refused.json()["error"], "invalid_scope", "{}", refused.text());
+    let other = desk.register("Other", json!({"token_endpoint_auth_method": "none"})).await;
+    let stolen = [
+        ("grant_type", JWT_BEARER),
+        ("assertion", &*first),
+        ("client_id", other["client_id"].as_str().unwrap()),
+    ];
+    assert_eq!(desk.posted("/token", &stolen).send().await.status, StatusCode::BAD_REQUEST);
     let tokens = ask(&first).await.succeeded();
     assert_eq!(tokens.get("refresh_token"), None);
     let called = company.call(&tokens["access_token"]).await;
