@@ -132,8 +132,10 @@ impl SignInVerbs {
     }
 
     /// Finishes a sign-in with the query of the redirect. `server` is the name in its path, and
-    /// `visitor` the human of the login session of the browser. Records an answer that a human's
-    /// browser brought and that finishes no connection of this human (X-E43).
+    /// `visitor` the human of the login session of the browser.
+    ///
+    /// Records an answer that a human's browser brought and that finishes no connection of this
+    /// human (X-E43).
     ///
     /// # Errors
     /// When the answer is not one to an open attempt, is for another browser, or the authorization
@@ -343,9 +345,10 @@ impl Unreached<'_> {
     }
 }
 
-/// The event of a sign-in that was not finished. `None` for an answer that leads on, and for one
-/// that belongs to no attempt of the browser, unless a human brought the answer to a connection:
-/// the door counts such answers.
+/// The event of a sign-in that was not finished. `None` for an answer that leads on.
+///
+/// An answer that belongs to no attempt of the browser is counted by the door. It is an event if a
+/// human brought it to a connection.
 fn unfinished_event(
     control: &Control,
     place: Unreached<'_>,

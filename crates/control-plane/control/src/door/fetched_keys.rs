@@ -12,7 +12,7 @@ const ADDRESSES_MAX: usize = 256;
 /// The fetched keys, by their address.
 pub(super) type FetchedKeys = Bounded<String, Arc<tokio::sync::Mutex<KeyCache>>>;
 
-/// No keys yet.
+/// An empty map.
 pub(super) fn no_keys() -> FetchedKeys {
     Bounded::new(ADDRESSES_MAX)
 }

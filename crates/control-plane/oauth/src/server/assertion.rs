@@ -151,11 +151,12 @@ impl CheckedAssertion {
     }
 
     /// Gives an access token for the assertion, and no refresh token: the client brings the next
-    /// assertion (ID-JAG, 4.4.1). The assertion is used up together with the storing of the token,
-    /// so that a request that fails leaves it unused.
+    /// assertion (ID-JAG, 4.4.1).
     ///
-    /// The scopes are those that the client may get, of the assertion and of the request. The
-    /// answer to a token exchange also names the type of the token (RFC 8693, 2.2.1).
+    /// The caller uses the assertion up in the step that stores the token, so that a request that
+    /// fails leaves the assertion unused. The scopes are those that the client may get, of the
+    /// assertion and of the request. The answer to a token exchange also names the type of the
+    /// token (RFC 8693, 2.2.1).
     #[must_use]
     pub fn redeem(
         self,

@@ -32,7 +32,7 @@ async fn s31_door_a4_programs_that_nobody_used_make_room() {
     assert!(!kept("dcr-1").await);
 }
 
-/// A4: a registration that nobody used for days is unknown, also before another one removes it.
+/// A4: an unused registration is unknown after days, also before another one removes it.
 #[tokio::test]
 async fn door_a4_an_unused_registration_expires() {
     let desk = Desk::new().await;

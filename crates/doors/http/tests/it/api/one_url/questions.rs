@@ -1,4 +1,5 @@
-//! Tests of questions about access tokens (RFC 7662): who gets an answer, and about which tokens.
+//! Tests of questions about access tokens (RFC 7662): the callers that get an answer, and the
+//! tokens that they see.
 
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -114,7 +115,7 @@ async fn s18_door_a13_tokens_of_others_are_inactive() {
     }
 }
 
-/// A13: nobody else gets an answer, whatever the token.
+/// A13: other callers get no answer, whatever the token.
 #[tokio::test]
 async fn door_a13_strangers_and_public_clients_are_refused() {
     let desk = Desk::new().await;

@@ -1,4 +1,5 @@
-//! Tests of open streams of clients with access tokens of the door: each ends with what allows it.
+//! Tests of open streams of clients with access tokens of the door: each ends when its client, its
+//! human or its tokens lose their right.
 
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
