@@ -83,6 +83,6 @@ pub use secrets::{SecretRows, SecretUses};
 pub use servers::Saved;
 pub use sign_ins::{
     CLIENT_METADATA, CLIENT_NAME, ServerSignInError, ServerSignIns, SignInCounts, SignInVerbs,
-    public_base,
+    SignedInBrowser, public_base,
 };
 pub use traffic::{Usage, UsageRow};

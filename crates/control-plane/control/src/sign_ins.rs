@@ -34,9 +34,7 @@ pub use self::{
     error::ServerSignInError,
     recorder::{ServerSignIns, SignInCounts},
 };
-use crate::{
-    By, Control, ControlError, SignedIn, catalog::connection_event, control::Shared, server_key,
-};
+use crate::{By, Control, ControlError, catalog::connection_event, control::Shared, server_key};
 
 /// The pause between two looks at the failures of renewals.
 const LOOK: Duration = Duration::from_secs(5);
@@ -44,6 +42,15 @@ const LOOK: Duration = Duration::from_secs(5);
 pub const CLIENT_METADATA: &str = "/oauth/client-metadata.json";
 /// The name that people see when they consent.
 pub const CLIENT_NAME: &str = "narthex";
+
+/// A browser in which a human has signed in.
+#[derive(Debug, Clone)]
+pub struct SignedInBrowser {
+    /// The hash of the login session's token.
+    pub session: String,
+    /// The human as an actor.
+    pub by: By,
+}
 
 /// Verbs for the sign-ins to servers of the live configuration.
 #[derive(Debug, Clone)]
@@ -132,7 +139,7 @@ impl SignInVerbs {
     }
 
     /// Finishes a sign-in with the query of the redirect. `server` is the name in its path, and
-    /// `visitor` the human of the login session of the browser.
+    /// `visitor` the browser, if a human has signed in there.
     ///
     /// Records an answer that a human's browser brought and that finishes no connection of this
     /// human (X-E43).
@@ -144,7 +151,7 @@ impl SignInVerbs {
         &self,
         query: String,
         server: Option<String>,
-        visitor: Option<SignedIn>,
+        visitor: Option<SignedInBrowser>,
     ) -> Result<Finished, ControlError> {
         let finish = async move |this: Control| {
             let sign_ins = needed(&this)?;
@@ -353,10 +360,10 @@ fn unfinished_event(
     control: &Control,
     place: Unreached<'_>,
     error: &ServerSignInError,
-    visitor: Option<&SignedIn>,
+    visitor: Option<&SignedInBrowser>,
 ) -> Option<AuditEvent<'static>> {
     if error.is_unproved() {
-        let mut event = place.refused(visitor?.account.actor())?;
+        let mut event = place.refused(visitor?.by.clone())?;
         event.outcome = "denied".into();
         return Some(event);
     }

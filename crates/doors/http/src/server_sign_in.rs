@@ -4,7 +4,7 @@
 //! An attempt that a signed-in human began can be finished only in the browser of that login
 //! session. The texts have nothing of the authorization server.
 
-use narthex_control::{Control, ControlError, SignInVerbs, SignedIn, public_base};
+use narthex_control::{Control, ControlError, SignInVerbs, SignedIn, SignedInBrowser, public_base};
 use narthex_model::{ErrorKind, SharedGrant, command::narthex, with_causes};
 
 use crate::html::safe;
@@ -37,6 +37,8 @@ pub(crate) struct Redirect {
 pub(crate) async fn finish(control: &Control, redirect: Redirect) -> Ended {
     let Redirect { query, server, visitor } = redirect;
     let verbs = SignInVerbs::of(control);
+    let visitor = visitor
+        .map(|visitor| SignedInBrowser { by: visitor.account.actor(), session: visitor.session });
     let finished = verbs.finish(query, server.clone(), visitor).await;
     let error = match finished {
         Ok(finished) if finished.key.user.is_some() => return connected(&finished.alias),
