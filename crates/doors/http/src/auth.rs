@@ -18,7 +18,7 @@ use crate::listener::single;
 use crate::{
     Access,
     problem::Problem,
-    routes::{AUTHOR, Place},
+    routes::AUTHOR,
     signin::{check_cookie_request, session_cookie},
 };
 
@@ -93,18 +93,15 @@ pub(crate) struct Proofs<'d> {
 /// prove no identity. No other function identifies callers. It reads only memory, except for the
 /// token of a run, of the door or of an issuer that this process has not loaded yet.
 ///
-/// `place` is that of the request's path: tokens of issuers open MCP endpoints alone.
+/// `endpoint` is the MCP endpoint of the request's path: tokens of issuers open no other route.
 pub(crate) async fn authenticate(
     proofs: Proofs<'_>,
-    place: Option<&Place<'_>>,
+    endpoint: impl FnOnce() -> Option<DoorPath>,
     parts: &Parts,
 ) -> Result<Option<Caller>, Problem> {
     let Some(credential) = Credential::of(proofs, &parts.headers) else { return Ok(None) };
     match credential {
-        Credential::Bearer(token) => {
-            let endpoint = || place?.endpoint(parts.uri.path());
-            of_token(proofs, token, endpoint).await
-        }
+        Credential::Bearer(token) => of_token(proofs, token, endpoint).await,
         Credential::Cookie(token) => Ok(of_cookie(proofs, token, parts)?.map(Caller::Principal)),
     }
 }

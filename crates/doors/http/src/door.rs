@@ -223,7 +223,8 @@ impl Door {
         if let Some(refused) = found.and_then(|place| self.refuse_query(&place, &parts)) {
             return refused;
         }
-        let caller = match authenticate(self.proofs(), found.as_ref(), &parts).await {
+        let endpoint = || found.as_ref()?.endpoint(parts.uri.path());
+        let caller = match authenticate(self.proofs(), endpoint, &parts).await {
             Ok(Some(caller)) => caller,
             Ok(None) => {
                 self.refused("token");
@@ -489,7 +490,7 @@ impl Door {
         if parts.uri.query() != Some("verbose") {
             return health;
         }
-        let principal = match authenticate(self.proofs(), None, parts).await {
+        let principal = match authenticate(self.proofs(), || None, parts).await {
             Ok(Some(Caller::Principal(principal))) => principal,
             Ok(Some(Caller::Client(_) | Caller::Delegated(_) | Caller::Foreign(..)) | None)
             | Err(_) => return health,

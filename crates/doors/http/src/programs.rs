@@ -106,7 +106,7 @@ impl Door {
             return Ok(None);
         }
         // Boxed: a token of a run may be read from the store.
-        Ok(match Box::pin(authenticate(self.proofs(), None, parts)).await? {
+        Ok(match Box::pin(authenticate(self.proofs(), || None, parts)).await? {
             Some(Caller::Principal(Principal::Known(token))) => Some(DoorAsker::Service(token)),
             Some(Caller::Principal(Principal::LocalAdmin)) => Some(DoorAsker::Operator),
             Some(
