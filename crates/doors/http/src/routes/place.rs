@@ -133,19 +133,6 @@ mod tests {
             ("/mcp/p/work", "/mcp/p/{profile}", ["work", "", ""]),
             ("/mcp/p/work/", "/mcp/p/{profile}", ["work", "", ""]),
             ("/mcp/git/tools/a%2Fb", "/mcp/{alias}/tools/{tool}", ["git", "a%2Fb", ""]),
-            ("/mcp/w", "/mcp/{alias}", ["w", "", ""]),
-            ("/mcp/w/team", "/mcp/w/{workspace}", ["", "", ""]),
-            ("/mcp/w/team/", "/mcp/w/{workspace}", ["", "", ""]),
-            ("/mcp/w/team/git", "/mcp/w/{workspace}/{alias}", ["git", "", ""]),
-            ("/mcp/w/team/git/", "/mcp/w/{workspace}/{alias}", ["git", "", ""]),
-            ("/mcp/w/team/p/work/", "/mcp/w/{workspace}/p/{profile}", ["work", "", ""]),
-            (
-                "/mcp/w/team/git/tools/log",
-                "/mcp/w/{workspace}/{alias}/tools/{tool}",
-                ["git", "log", ""],
-            ),
-            // A workspace that is called as a part of other paths.
-            ("/mcp/w/tools/log", "/mcp/w/{workspace}/{alias}", ["log", "", ""]),
             ("/vfs/mnt//a?/", "/vfs/{path}", ["mnt//a?/", "", ""]),
             ("/api/tools", "/api/tools", ["", "", ""]),
             ("/api/servers/a%2Fb", "/api/servers/{name}", ["a%2Fb", "", ""]),
@@ -194,6 +181,28 @@ mod tests {
         let nested = ["/api/workspaces/", "/api/workspaces//secrets", "/api/workspaces/w/secrets/"];
         for path in unknown.into_iter().chain(more).chain(nested) {
             assert_eq!(found(path), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn door_r2_paths_in_a_workspace_find_the_routes_of_their_endpoints() {
+        for (path, template, segments) in [
+            ("/mcp/w", "/mcp/{alias}", ["w", "", ""]),
+            ("/mcp/w/team", "/mcp/w/{workspace}", ["", "", ""]),
+            ("/mcp/w/team/", "/mcp/w/{workspace}", ["", "", ""]),
+            ("/mcp/w/team/git", "/mcp/w/{workspace}/{alias}", ["git", "", ""]),
+            ("/mcp/w/team/git/", "/mcp/w/{workspace}/{alias}", ["git", "", ""]),
+            ("/mcp/w/team/p/work/", "/mcp/w/{workspace}/p/{profile}", ["work", "", ""]),
+            (
+                "/mcp/w/team/git/tools/log",
+                "/mcp/w/{workspace}/{alias}/tools/{tool}",
+                ["git", "log", ""],
+            ),
+            // A workspace that is called as a part of other paths.
+            ("/mcp/w/tools/log", "/mcp/w/{workspace}/{alias}", ["log", "", ""]),
+        ] {
+            let found = find(path).map(|place| (place.first().template, place.segments));
+            assert_eq!(found, Some((template, segments)), "{path}");
         }
     }
 
