@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use narthex_http_client::AllowedAddresses;
 
 /// The part of an IPv6 address that one site has.
-const SITE: u128 = !(u64::MAX as u128);
+const SITE: u128 = u128::MAX << 64;
 
 /// The address under which registrations of a sender are counted. `None` for an address of this
 /// machine or a private network: a proxy there sends the requests of all.
