@@ -44,7 +44,7 @@ pub use catalog::{
 };
 pub use control::{Control, ControlOptions};
 pub use door::{
-    DoorAccess, DoorAnswer, DoorAsserted, DoorBrowser, DoorChoice, DoorDesk, DoorFault,
+    DoorAccess, DoorAnswer, DoorAsker, DoorAsserted, DoorBrowser, DoorChoice, DoorDesk, DoorFault,
     DoorForeign, DoorForm, DoorHuman, DoorServer, DoorStop, DoorToken, NewConnection,
 };
 pub use error::ControlError;
@@ -83,6 +83,6 @@ pub use secrets::{SecretRows, SecretUses};
 pub use servers::Saved;
 pub use sign_ins::{
     CLIENT_METADATA, CLIENT_NAME, ServerSignInError, ServerSignIns, SignInCounts, SignInVerbs,
-    public_base,
+    SignedInBrowser, public_base,
 };
 pub use traffic::{Usage, UsageRow};

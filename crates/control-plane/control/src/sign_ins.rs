@@ -19,7 +19,7 @@ use narthex_model::{
 };
 use narthex_oauth_client::{
     BeginAs, Begun, BrowserAnswer, DeviceBegun, DeviceState, Finished, GrantStatus, SignInTarget,
-    SignIns, SignedOut, store::GrantKey,
+    SignIns, SignedOut, Unfinished, store::GrantKey,
 };
 use narthex_registry::{Holder, ServerResult, ServerRow, VerbError};
 use serde_json::Value;
@@ -42,6 +42,15 @@ const LOOK: Duration = Duration::from_secs(5);
 pub const CLIENT_METADATA: &str = "/oauth/client-metadata.json";
 /// The name that people see when they consent.
 pub const CLIENT_NAME: &str = "narthex";
+
+/// A browser in which a human has signed in.
+#[derive(Debug, Clone)]
+pub struct SignedInBrowser {
+    /// The hash of the login session's token.
+    pub session: String,
+    /// The human as an actor.
+    pub by: By,
+}
 
 /// Verbs for the sign-ins to servers of the live configuration.
 #[derive(Debug, Clone)]
@@ -130,7 +139,10 @@ impl SignInVerbs {
     }
 
     /// Finishes a sign-in with the query of the redirect. `server` is the name in its path, and
-    /// `session` the login session of the browser.
+    /// `visitor` the browser, if a human has signed in there.
+    ///
+    /// Records an answer that a human's browser brought and that finishes no connection of this
+    /// human (X-E43).
     ///
     /// # Errors
     /// When the answer is not one to an open attempt, is for another browser, or the authorization
@@ -139,46 +151,38 @@ impl SignInVerbs {
         &self,
         query: String,
         server: Option<String>,
-        session: Option<String>,
+        visitor: Option<SignedInBrowser>,
     ) -> Result<Finished, ControlError> {
         let finish = async move |this: Control| {
             let sign_ins = needed(&this)?;
             let answer = BrowserAnswer {
                 query: &query,
                 server: server.as_deref(),
-                session: session.as_deref(),
+                session: visitor.as_ref().map(|visitor| &*visitor.session),
             };
-            let finished = sign_ins.finish(answer).await;
+            let finished = sign_ins.finish_attempt(answer).await;
             match finished {
                 Ok(finished) => {
                     let event = finished_event(&this, &finished);
                     happened(&this, event.with("issuer", finished.facts.issuer.clone()));
                     Ok(finished)
                 }
-                Err(error) => {
-                    let reason = error.kind().as_str();
+                Err(Unfinished { error, key }) => {
                     let error = ServerSignInError::Failed(error);
-                    // An answer that belongs to no attempt is counted by the door.
-                    let has_failed = !error.is_unproved() && error.goes_on_at().is_none();
-                    let name = server.filter(|_| has_failed);
-                    if let Some(name) = name {
-                        let mut event = failed_event(&this, &name);
-                        event.outcome = "failed".into();
-                        happened(&this, event.with("reason", reason));
+                    // The attempt knows its server better than the path does.
+                    let name = key.as_ref().map(|key| key.server.clone()).or(server);
+                    let event = name.and_then(|name| {
+                        let place = Unreached { name, key: key.as_ref() };
+                        unfinished_event(&this, place, &error, visitor.as_ref())
+                    });
+                    if let Some(event) = event {
+                        happened(&this, event);
                     }
                     Err(error.into())
                 }
             }
         };
         self.0.to_the_end(finish).await
-    }
-
-    /// Records that the browser of a signed-in human brought an answer that finishes no connection
-    /// of this human (X-E43).
-    pub fn connection_refused(&self, server: &str, by: By) {
-        let mut event = AuditEvent::new(kind::CONNECTION_REFUSED, by);
-        event.outcome = "denied".into();
-        happened(&self.0, event.on("server", server.to_owned()));
     }
 
     /// Ends the sign-in to a server: revokes its tokens at the authorization server where that is
@@ -329,15 +333,47 @@ fn happened(control: &Control, event: AuditEvent<'static>) {
     }
 }
 
-/// The event of a sign-in that failed at its end.
-fn failed_event(control: &Control, name: &str) -> AuditEvent<'static> {
-    match SharedGrant::catalog_id(name) {
-        Some(id) => {
-            let event = AuditEvent::new(kind::CONNECTION_REFUSED, By::system());
-            event.on("server", id.to_owned())
-        }
-        None => control.server_event(kind::SERVER_SIGN_IN_FAILED, name, By::system()),
+/// The server of a sign-in that was not finished, and the grant that its attempt was for.
+struct Unreached<'k> {
+    name: String,
+    key: Option<&'k GrantKey>,
+}
+
+impl Unreached<'_> {
+    /// The event of a refused connection: of the workspace that the attempt names, and else of the
+    /// installation. `None` for a server of the configuration.
+    fn refused(&self, by: By) -> Option<AuditEvent<'static>> {
+        let id = SharedGrant::catalog_id(&self.name)?;
+        let workspace = self.key.and_then(|key| WorkspaceId::new(&key.workspace).ok());
+        Some(match workspace {
+            Some(workspace) => connection_event(kind::CONNECTION_REFUSED, &workspace, id, by),
+            None => AuditEvent::new(kind::CONNECTION_REFUSED, by).on("server", id.to_owned()),
+        })
     }
+}
+
+/// The event of a sign-in that was not finished. `None` for an answer that leads on.
+///
+/// An answer that belongs to no attempt of the browser is counted by the door. It is an event if a
+/// human brought it to a connection.
+fn unfinished_event(
+    control: &Control,
+    place: Unreached<'_>,
+    error: &ServerSignInError,
+    visitor: Option<&SignedInBrowser>,
+) -> Option<AuditEvent<'static>> {
+    if error.is_unproved() {
+        let mut event = place.refused(visitor?.by.clone())?;
+        event.outcome = "denied".into();
+        return Some(event);
+    }
+    if error.goes_on_at().is_some() {
+        return None;
+    }
+    let failed = || control.server_event(kind::SERVER_SIGN_IN_FAILED, &place.name, By::system());
+    let mut event = place.refused(By::system()).unwrap_or_else(failed);
+    event.outcome = "failed".into();
+    Some(event.with("reason", error.kind().as_str()))
 }
 
 /// The event of a finished sign-in: of the daemon, or of the human for themselves.

@@ -122,20 +122,8 @@ pub(crate) async fn open(holding: &Holding, consent: Consent) -> Result<(), Sign
     if is_open && how == BeginAs::Reuse {
         return Ok(());
     }
-    let guard = holding.guard().await;
-    let search = Search {
-        server: &entry.url,
-        challenge: challenge.as_ref(),
-        flow: Flow::Browser,
-        settings: &person.settings,
-    };
-    let found = search.run(&parts.fetcher, &guard).await?;
-    let is_anew = how == BeginAs::Anew;
-    if is_anew {
-        drop_all(holding, person, &found.issuer).await?;
-    }
-    let choice = Choice { person, found: &found, is_anew, is_for_devices: false };
-    let client = choice.make(holding, &guard).await?;
+    let KnownThere { found, client } =
+        known_there(holding, person, challenge.as_ref(), how).await?;
     leave_issuer(holding, &found, client.kind).await?;
     let further = further.union(&holding.state().wanted);
     let scopes = requested(holding, &found, &further);
@@ -161,17 +149,34 @@ pub(crate) async fn open(holding: &Holding, consent: Consent) -> Result<(), Sign
 /// When the authorization server cannot be found, or takes no client.
 pub(crate) async fn prepare(holding: &Holding) -> Result<(), SignInError> {
     let entry = holding.entry();
-    let person = entry.person()?;
-    let guard = holding.guard().await;
-    let search = Search {
-        server: &entry.url,
-        challenge: None,
-        flow: Flow::Browser,
-        settings: &person.settings,
-    };
+    known_there(holding, entry.person()?, None, BeginAs::Reuse).await.map(drop)
+}
+
+/// An authorization server, and narthex as a client there.
+struct KnownThere {
+    found: Found,
+    client: Client,
+}
+
+/// Finds the authorization server of an entry, and a client there. Anew, tokens and a registered
+/// client are dropped before.
+async fn known_there(
+    holding: &Holding,
+    person: &Person,
+    challenge: Option<&Bearer>,
+    how: BeginAs,
+) -> Result<KnownThere, SignInError> {
+    let (entry, guard) = (holding.entry(), holding.guard().await);
+    let search =
+        Search { server: &entry.url, challenge, flow: Flow::Browser, settings: &person.settings };
     let found = search.run(&holding.parts.fetcher, &guard).await?;
-    let choice = Choice { person, found: &found, is_anew: false, is_for_devices: false };
-    choice.make(holding, &guard).await.map(drop)
+    let is_anew = how == BeginAs::Anew;
+    if is_anew {
+        drop_all(holding, person, &found.issuer).await?;
+    }
+    let choice = Choice { person, found: &found, is_anew, is_for_devices: false };
+    let client = choice.make(holding, &guard).await?;
+    Ok(KnownThere { found, client })
 }
 
 /// Makes an attempt the open one of a server; the attempt before it ends (E107).

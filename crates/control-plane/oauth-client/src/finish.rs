@@ -46,6 +46,22 @@ pub struct Finished {
     pub facts: GrantFacts,
 }
 
+/// A sign-in that a browser's answer did not finish.
+#[derive(Debug)]
+pub struct Unfinished {
+    /// The reason.
+    pub error: SignInError,
+    /// The key of the grant that the attempt was for; `None` if the answer belongs to no open
+    /// attempt.
+    pub key: Option<GrantKey>,
+}
+
+impl From<SignInError> for Unfinished {
+    fn from(error: SignInError) -> Self {
+        Self { error, key: None }
+    }
+}
+
 /// The result of a browser's answer.
 #[derive(Debug)]
 pub(crate) struct End {

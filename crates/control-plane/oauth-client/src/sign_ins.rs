@@ -15,7 +15,7 @@ use crate::{
     device::{self, DeviceBegun, DeviceState, Devices},
     entry::{Entry, place},
     fetch::Fetcher,
-    finish::{self, BrowserAnswer, Finished},
+    finish::{self, BrowserAnswer, Finished, Unfinished},
     holding::{Holding, Parts},
     job::{self, Job},
     keep_alive,
@@ -157,6 +157,14 @@ impl SignIns {
     /// When the answer belongs to no open attempt, came to the address of another server, or the
     /// authorization server gives no tokens.
     pub async fn finish(&self, answer: BrowserAnswer<'_>) -> Result<Finished, SignInError> {
+        self.finish_attempt(answer).await.map_err(|unfinished| unfinished.error)
+    }
+
+    /// Finishes a sign-in as [`Self::finish`] does. An error names the grant of its attempt.
+    ///
+    /// # Errors
+    /// As for [`Self::finish`].
+    pub async fn finish_attempt(&self, answer: BrowserAnswer<'_>) -> Result<Finished, Unfinished> {
         let BrowserAnswer { query, server, session } = answer;
         let (me, query) = (self.clone(), query.to_owned());
         let (server, session) = (server.map(str::to_owned), session.map(str::to_owned));
@@ -166,10 +174,10 @@ impl SignIns {
         };
         let options = &self.inner.parts.options;
         let ended = options.tasks.spawn_on(finishing, &options.runtime).await;
-        ended.unwrap_or(Err(SignInError::Stopped))
+        ended.unwrap_or_else(|_ended| Err(SignInError::Stopped.into()))
     }
 
-    async fn finish_here(&self, answer: BrowserAnswer<'_>) -> Result<Finished, SignInError> {
+    async fn finish_here(&self, answer: BrowserAnswer<'_>) -> Result<Finished, Unfinished> {
         let known = &self.inner.known;
         // The address of an entry may have changed since its attempt was opened.
         let is_current = |key: &GrantKey, server: &Url| {
@@ -207,7 +215,7 @@ impl SignIns {
                 if let (Some(own), Some(next)) = (own, failed.next) {
                     consent::show(&own.holding, &alias, *next).await;
                 }
-                Err(failed.error)
+                Err(Unfinished { error: failed.error, key: Some(key) })
             }
         }
     }

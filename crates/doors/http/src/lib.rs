@@ -31,6 +31,7 @@ mod replay;
 mod respond;
 mod routes;
 mod rows;
+mod sender;
 mod sending;
 mod server_sign_in;
 mod servers;

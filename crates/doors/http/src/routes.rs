@@ -52,6 +52,8 @@ pub(crate) enum ProgramTarget {
     Register,
     Token,
     Revoke,
+    /// A question about a token.
+    Introspect,
 }
 
 /// A resource of the registry API.
@@ -242,6 +244,12 @@ pub const ROUTES: &[Route] = &[
     route("/mcp", "GET, POST, DELETE", Access::Client, Target::Aggregated),
     route("/mcp/{alias}", "GET, POST, DELETE", Access::Client, Target::Transparent),
     route("/mcp/p/{profile}", "GET, POST, DELETE", Access::Client, Target::InProfile),
+    // The same endpoints for runs of one workspace, so that an address leads nowhere else. No
+    // server is called `w`.
+    route("/mcp/w/{workspace}", "GET, POST, DELETE", Access::Client, Target::Aggregated),
+    route("/mcp/w/{workspace}/{alias}", "GET, POST, DELETE", Access::Client, Target::Transparent),
+    route("/mcp/w/{workspace}/p/{profile}", "GET, POST, DELETE", Access::Client, Target::InProfile),
+    route("/mcp/w/{workspace}/{alias}/tools/{tool}", "POST", Access::Client, Target::ToolCall),
     route("/mcp/{alias}/tools/{tool}", "POST", Access::Client, Target::ToolCall),
     route("/vfs/{path}", "GET, POST", Access::Client, Target::Vfs),
     route("/healthz", READ, Access::Open, Target::Health),
@@ -285,6 +293,12 @@ pub const ROUTES: &[Route] = &[
         ProgramTarget::Token,
     ),
     program("/revoke", "POST", "the token, and the client's", ProgramTarget::Revoke),
+    program(
+        "/introspect",
+        "POST",
+        "the token of a service, or the client's secret or key",
+        ProgramTarget::Introspect,
+    ),
     own("/authorize", READ, "none: it shows the sign-in page", SignInTarget::Authorize),
     own("/consent/{token}", READ, "the cookie of the page", SignInTarget::Consent),
     own("/consent/{token}", "POST", BROWSER, SignInTarget::ConsentAnswer),

@@ -4,14 +4,10 @@
 //! An attempt that a signed-in human began can be finished only in the browser of that login
 //! session. The texts have nothing of the authorization server.
 
-use narthex_control::{Control, ControlError, SignInVerbs, SignedIn, public_base};
-use narthex_definitions::harmless;
+use narthex_control::{Control, ControlError, SignInVerbs, SignedIn, SignedInBrowser, public_base};
 use narthex_model::{ErrorKind, SharedGrant, command::narthex, with_causes};
 
-use crate::html::{escaped, sentence};
-
-/// Maximum number of characters of a name or an error that a page shows.
-const SHOWN_MAX: usize = 2_000;
+use crate::html::{safe, sentence};
 
 /// The end of a sign-in.
 #[derive(Debug, PartialEq, Eq)]
@@ -41,8 +37,9 @@ pub(crate) struct Redirect {
 pub(crate) async fn finish(control: &Control, redirect: Redirect) -> Ended {
     let Redirect { query, server, visitor } = redirect;
     let verbs = SignInVerbs::of(control);
-    let session = visitor.as_ref().map(|visitor| visitor.session.clone());
-    let finished = verbs.finish(query, server.clone(), session).await;
+    let visitor = visitor
+        .map(|visitor| SignedInBrowser { by: visitor.account.actor(), session: visitor.session });
+    let finished = verbs.finish(query, server.clone(), visitor).await;
     let error = match finished {
         Ok(finished) if finished.key.user.is_some() => return connected(&finished.alias),
         Ok(finished) => return done(&finished.alias),
@@ -50,9 +47,6 @@ pub(crate) async fn finish(control: &Control, redirect: Redirect) -> Ended {
     };
     tracing::info!("a sign-in to a server was not finished: {}", with_causes(&error));
     let is_unproved = matches!(&error, ControlError::SignIn(error) if error.is_unproved());
-    if let (Some(id), Some(visitor), true) = (connection(server.as_deref()), visitor, is_unproved) {
-        verbs.connection_refused(id, visitor.account.actor());
-    }
     let retry = if is_unproved { String::new() } else { retry(server.as_deref()) };
     let ended = failed(error.kind(), &error.to_string(), &retry);
     match &error {
@@ -122,11 +116,6 @@ fn failed(kind: ErrorKind, why: &str, retry: &str) -> Ended {
     let main = format!("<h1>That did not work</h1>\n<p role=\"alert\">{why}</p>\n{retry}");
     let (failed, title) = (Some(kind), "That did not work");
     Ended { failed, onward: None, is_unproved: false, title, main }
-}
-
-/// Escapes text so that hidden characters, changes of its direction, and markup have no effect.
-fn safe(text: &str) -> String {
-    escaped(&harmless(text, SHOWN_MAX))
 }
 
 #[cfg(test)]

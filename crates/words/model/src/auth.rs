@@ -34,6 +34,15 @@ impl ServerAuth {
         }
     }
 
+    /// True if requests have no credential by this setting: it is missing, or asks for none.
+    #[must_use]
+    pub fn sends_nothing(&self) -> bool {
+        match self {
+            Self::None | Self::Unstated => true,
+            Self::ApiKey(_) | Self::OAuth(_) => false,
+        }
+    }
+
     /// True if a person signs in, so that the resulting connection is theirs alone (X-M14).
     #[must_use]
     pub fn is_per_user(&self) -> bool {

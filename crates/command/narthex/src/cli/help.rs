@@ -15,7 +15,6 @@ const GROUPS: [(&str, &[&str]); 4] = [
     (
         "Operate",
         &[
-            "connections",
             "mcp",
             "profiles",
             "servers",
@@ -23,6 +22,7 @@ const GROUPS: [(&str, &[&str]); 4] = [
             "agents",
             "secrets",
             "grants",
+            "connections",
             "policy",
             "limits",
             "check",
@@ -180,6 +180,14 @@ fn page(command: Command, globals: &[clap::Arg]) -> Command {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// D29: a new user has no server that people sign in to.
+    #[test]
+    fn d29_the_first_page_names_no_connections() {
+        assert!(!beginning().contains("connections"), "{}", beginning());
+        let rare = GROUPS.iter().find(|(_, names)| names.contains(&"connections"));
+        assert!(rare.is_some_and(|(_, names)| names.first() != Some(&"connections")));
+    }
 
     #[test]
     fn the_first_texts_fit_a_usual_terminal() {

@@ -95,6 +95,13 @@ async fn x_e43_the_answer_of_another_human_is_refused() {
     for human in [&ada, &bob] {
         assert_eq!(site.connection(human)["connected"], false);
     }
+    // The attempt names its workspace, whose admins learn of it.
+    let listed = ["audit", "list", "--kind", "workspace.connection.refused", "--json"];
+    let events = site.place.run(listed).succeeded().stdout;
+    assert!(events.contains("bob") && events.contains("tracker"), "{events}");
+    // An answer to no attempt names no workspace.
+    let stray = "http://localhost/oauth/callback/catalog%2Ftracker?code=c&state=none";
+    assert!((400..500).contains(&site.brings(&bob, stray).status));
     let listed =
         ["audit", "list", "--installation", "--kind", "workspace.connection.refused", "--json"];
     let events = site.place.run(listed).succeeded().stdout;
@@ -314,4 +321,30 @@ async fn e149_the_command_line_lists_and_ends_connections() {
     assert_eq!(status["items"][0]["connected"], true, "{status}");
     site.place.run(["connections", "disconnect", "tracker"]).succeeded();
     site.until_refused(&run).await;
+    // E59: once more does nothing. A server that is not there is no disconnected one.
+    site.place.run(["connections", "disconnect", "tracker"]).succeeded();
+    let unknown = site.place.run(["connections", "disconnect", "trakcer"]);
+    let words = ["`default` has no server `trakcer`", "narthex connections list"];
+    let told = unknown.failed(1, &words);
+    assert!(!told.stdout.contains("is disconnected"), "{told:?}");
+}
+
+/// D5, X-E14: a server that a human may not see is absent for them.
+#[tokio::test(flavor = "multi_thread")]
+async fn d5_a_hidden_server_cannot_be_disconnected() {
+    let site = Site::start();
+    let ada = site.signs_in("ada");
+    let hidden = json!({ "id": "vault", "kind": "remote_oauth", "url": site.fixture.url });
+    let path = format!("{HOME}/mcp-servers/vault?offline=true");
+    site.operator("PUT", &path, &hidden).succeeded();
+    let refusal = |name: &str| {
+        let path = format!("{HOME}/users/me/mcp-tokens/{name}");
+        let refused = site.human(&ada, "DELETE", &path, "");
+        assert_eq!(refused.status, 404, "{refused:?}");
+        refused.body.replace(name, "NAME")
+    };
+    assert_eq!(refusal("vault"), refusal("absent"));
+    // An admin sees it, and has nothing to end.
+    let own = format!("{HOME}/users/me/mcp-tokens/vault");
+    assert_eq!(site.operator("DELETE", &own, &Value::Null).status, 204);
 }

@@ -10,7 +10,7 @@ use narthex_audit::{AuditEvent, kind};
 use narthex_catalog::fields::FieldError;
 use narthex_catalog::{EntryAuth, EnvValue, Opening, ServerEntry};
 use narthex_model::{
-    CatalogKind, PrincipalId, Secret, SecretName, SecretReference, SharedGrant, WorkspaceId,
+    PrincipalId, Secret, SecretName, SecretReference, SharedGrant, WorkspaceId, json::shortened,
 };
 use narthex_oauth_client::{
     BeginAs, Begun, SignInError, SignInTarget, SignedOut,
@@ -20,7 +20,7 @@ use narthex_store::OAuthFacts;
 use narthex_vault::VaultError;
 use url::Url;
 
-use super::{CatalogError, personal::connection_path, unknown};
+use super::{CatalogError, personal::connection_path};
 use crate::{By, Control, ControlError, ServerSignInError};
 
 /// The connection of a human to a server of the catalog.
@@ -146,18 +146,24 @@ impl Control {
     }
 
     /// Ends the connection of a human to a server of the catalog: revokes its tokens where that is
-    /// possible, and deletes them. Open links of the human's runs end. Does nothing without tokens.
+    /// possible, and deletes them. Open links of the human's runs end. Does nothing without tokens
+    /// at a server that the human may see.
     ///
     /// # Errors
-    /// When there is no store or no such workspace, or the store fails.
+    /// When the human has neither tokens nor sight of such a server, there is no store or no such
+    /// workspace, or the store fails.
     pub async fn disconnect(
         &self,
         workspace: &WorkspaceId,
         server: &str,
         user: &PrincipalId,
+        sees_all: bool,
         by: &By,
     ) -> Result<SignedOut, ControlError> {
-        self.catalog_store(workspace).await?;
+        // Tokens can be ended whatever became of their server, and while the vault fails.
+        if !self.grants_of_user(workspace, user).await?.contains_key(server) {
+            self.personal_entry(workspace, server, sees_all).await?;
+        }
         let key = GrantKey {
             workspace: workspace.as_str().to_owned(),
             server: SharedGrant::name_of(server),
@@ -221,7 +227,10 @@ impl Control {
             let found = seen.into_iter().find(|entry| entry.id.as_str() == wanted);
             found.cloned()
         });
-        let entry = found.await?.ok_or_else(|| unknown(CatalogKind::Server, id))?;
+        let entry = found.await?.ok_or_else(|| {
+            let (workspace, name) = (workspace.clone(), shortened(id));
+            ServerSignInError::NoServer { workspace, name }
+        })?;
         if !entry.auth.is_per_user() {
             let (name, mode) = (id.to_owned(), entry.auth.mode());
             return Err(ServerSignInError::NotPersonal { name, mode }.into());

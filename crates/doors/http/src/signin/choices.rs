@@ -59,9 +59,12 @@ impl Visitor<'_> {
         pending: &PendingConsent,
         human: &DoorHuman,
     ) -> Result<Vec<Choice>, Problem> {
-        let mut all = self.live_choices(pending);
-        if profile_of(pending).is_none() {
-            for workspace in workspaces(self.control, human)? {
+        let Some(path) = pending.resource.path() else { return Ok(Vec::new()) };
+        let mut all = self.live_choices();
+        if path.profile().is_none() {
+            let mut places = workspaces(self.control, human)?;
+            places.retain(|one| path.workspace().is_none_or(|named| named == one.as_str()));
+            for workspace in places {
                 let kind = CatalogKind::Agent;
                 let page = self.control.catalog_list(&workspace, kind, "", AGENTS_MAX).await?;
                 let agents = page.items.iter().filter_map(|one| AgentName::new(&one.id).ok());
@@ -72,7 +75,9 @@ impl Visitor<'_> {
             }
         }
         let desk = DoorDesk::of(self.control).ok_or_else(nothing)?;
-        all.retain(|choice| desk.may_choose(human, choice).is_ok());
+        all.retain(|choice| {
+            choice.fits(&pending.resource) && desk.may_choose(human, choice).is_ok()
+        });
         Ok(all.into_iter().map(Choice).collect())
     }
 
@@ -106,32 +111,15 @@ impl Visitor<'_> {
         Ok(choices.iter().any(|offered| offered.0 == *choice))
     }
 
-    /// The choices of the live configuration. A request for the endpoint of a profile can only get
-    /// that profile, and one for a server's endpoint gets no profile, whose names differ.
-    fn live_choices(&self, pending: &PendingConsent) -> Vec<DoorChoice> {
+    /// The choices of the live configuration.
+    fn live_choices(&self) -> Vec<DoorChoice> {
         let home = self.control.home();
         let of_home = |sees| DoorChoice { workspace: home.clone(), sees };
         let profiles = self.door.gateway.registry().profiles();
         let usable = profiles.iter().filter(|one| one.profile.is_some());
         let profiles = usable.filter_map(|one| ProfileName::new(&one.name).ok());
-        let profiles: Vec<_> = profiles.collect();
-        match profile_of(pending) {
-            Some(name) => {
-                let named = profiles.into_iter().filter(|profile| profile.as_str() == name);
-                named.map(Sees::Profile).map(of_home).collect()
-            }
-            None => {
-                let is_for_all = pending.resource.as_str().ends_with("/mcp");
-                let profiles = profiles.into_iter().filter(|_| is_for_all).map(Sees::Profile);
-                std::iter::once(Sees::Live).chain(profiles).map(of_home).collect()
-            }
-        }
+        std::iter::once(Sees::Live).chain(profiles.map(Sees::Profile)).map(of_home).collect()
     }
-}
-
-/// The profile at whose endpoint the program wants to work.
-fn profile_of(pending: &PendingConsent) -> Option<&str> {
-    pending.resource.as_str().rsplit_once("/mcp/p/").map(|(_, name)| name)
 }
 
 /// The workspaces whose agents a human may give.

@@ -64,7 +64,9 @@ impl Visitor<'_> {
                 Ok(onward(server.as_str(), &self.control.connect(wanted, &by).await?))
             }
             ConnectionVerb::Disconnect => {
-                self.control.disconnect(&workspace, server.as_str(), &user, &by).await?;
+                let sees_all = principal.has_any(&workspace, AUTHOR);
+                let name = server.as_str();
+                self.control.disconnect(&workspace, name, &user, sees_all, &by).await?;
                 redirect(&connection_path(&workspace, server.as_str()))
             }
         }

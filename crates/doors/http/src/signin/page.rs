@@ -8,11 +8,10 @@ use std::fmt::Write;
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, StatusCode, header};
 use narthex_control::{CreatedLink, PasskeyRow, SignedIn};
-use narthex_definitions::harmless;
 use narthex_model::{Timestamp, command::narthex};
 
 use super::status;
-pub(super) use crate::html::escaped;
+pub(super) use crate::html::{escaped, safe};
 use crate::{
     html::sentence,
     problem::Problem,
@@ -31,9 +30,6 @@ pub(super) const POLICY: &str = "default-src 'none'; script-src 'self'; style-sr
 /// The policy of pages without a script.
 const STILL: &str = "default-src 'none'; style-src 'self'; form-action 'none'; base-uri 'none'; \
                      frame-ancestors 'none'";
-
-/// Maximum number of characters of a text of others that a page shows.
-const SHOWN_MAX: usize = 4_000;
 
 /// The data of the page of a signed-in human.
 pub(super) struct Shown<'a> {
@@ -342,12 +338,6 @@ fn private(response: Response) -> Response {
     let referrer = HeaderValue::from_static("no-referrer");
     response.headers_mut().insert(header::REFERRER_POLICY, referrer);
     response
-}
-
-/// Escapes text that others wrote: hidden characters, changes of the text's direction, and markup
-/// have no effect.
-pub(super) fn safe(text: &str) -> String {
-    escaped(&harmless(text, SHOWN_MAX))
 }
 
 pub(super) fn put(main: &mut String, text: std::fmt::Arguments<'_>) {

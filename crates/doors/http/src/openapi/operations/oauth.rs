@@ -71,6 +71,13 @@ pub(super) const OPERATIONS: &[Operation] = &[
         .answers(400, FAILURE, &[])
         .answers(401, FAILURE, &["WwwAuthenticate"])
         .refuses(READ),
+    post("/introspect", "oauth_introspect", "Tells a service about an access token (RFC 7662)")
+        .takes_as(of::<shapes::OAuthForm>(), FORM)
+        .answers(200, DOCUMENT, &[])
+        .answers(400, FAILURE, &[])
+        .answers(401, FAILURE, &["WwwAuthenticate"])
+        .answers(429, FAILURE, &[])
+        .refuses(READ),
     get("/authorize", "oauth_authorize", "Asks a human for consent to a program, or to sign in")
         .answers(200, HTML, COOKIE)
         .answers(303, Content::None, ELSEWHERE)

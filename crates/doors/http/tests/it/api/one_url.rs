@@ -3,6 +3,9 @@
 
 mod attacks;
 mod company;
+mod questions;
+mod streams;
+mod workspaces;
 
 use std::{sync::Arc, time::SystemTime};
 
@@ -22,7 +25,7 @@ use url::Url;
 use super::world::Api;
 use crate::{
     browser::{HOST, ORIGIN, options},
-    world::{Answer, Builder, Stream, whole},
+    world::{Answer, Builder, whole},
 };
 
 /// The example of RFC 7636, appendix B.
@@ -279,7 +282,7 @@ async fn i_m7_door_a6_a_client_signs_its_human_in_and_calls() {
 #[tokio::test]
 async fn door_r1_each_method_of_an_endpoint_names_the_metadata() {
     let desk = Desk::new().await;
-    for path in ["/mcp", "/mcp/git", "/mcp/p/work"] {
+    for path in ["/mcp", "/mcp/git", "/mcp/p/work", "/mcp/w/team", "/mcp/w/team/git"] {
         for method in [Method::GET, Method::POST, Method::DELETE, Method::PUT] {
             let metadata = format!(
                 "Bearer resource_metadata=\"{ORIGIN}/.well-known/oauth-protected-resource{path}\", \
@@ -302,7 +305,9 @@ async fn door_r1_each_method_of_an_endpoint_names_the_metadata() {
 async fn door_r2_documents_name_the_endpoint_as_its_client_typed_it() {
     let desk = Desk::new().await;
     let known = "/.well-known/oauth-protected-resource";
-    for (path, endpoint) in [("", "/mcp"), ("/mcp", "/mcp"), ("/mcp/git", "/mcp/git")] {
+    let paths = ["/mcp", "/mcp/git", "/mcp/p/work", "/mcp/w/team", "/mcp/w/team/git"];
+    let paths = paths.into_iter().chain(["/mcp/w/team/p/work"]).map(|path| (path, path));
+    for (path, endpoint) in paths.chain([("", "/mcp")]) {
         for host in [HOST, "127.0.0.1:7717"] {
             let asked = desk.request(Method::GET, &format!("{known}{path}")).header("host", host);
             let document = asked.send().await.succeeded();
@@ -310,7 +315,7 @@ async fn door_r2_documents_name_the_endpoint_as_its_client_typed_it() {
             assert_eq!(document["authorization_servers"], json!([ORIGIN]));
         }
     }
-    for bad in ["/api", "/mcp/w/team", "/mcp/a/b"] {
+    for bad in ["/api", "/mcp/a/b", "/mcp/w/team/a/b", "/mcp/git/tools/log"] {
         let answer = desk.request(Method::GET, &format!("{known}{bad}")).send().await;
         answer.problem(StatusCode::NOT_FOUND, "not_found");
     }
@@ -466,25 +471,6 @@ async fn door_r7_a_refresh_keeps_the_session() {
     let called = called.header("authorization", &bearer(&second)).send().await;
     assert_eq!(called.status, StatusCode::OK, "{}", called.text());
     assert!(called.json()["result"]["tools"].is_array(), "{}", called.text());
-}
-
-#[tokio::test]
-async fn door_r8_the_stream_of_a_revoked_client_ends() {
-    let desk = Desk::new().await;
-    let (_, tokens) = desk.let_in(ENDPOINT).await;
-    let bearer = format!("Bearer {}", tokens["access_token"].as_str().unwrap());
-    let opened = desk.api.world.post("/mcp", crate::world::initialize("2025-11-25"));
-    let opened = opened.header("host", HOST).header("authorization", &bearer).send().await;
-    let session = opened.headers["mcp-session-id"].to_str().unwrap().to_owned();
-    let listen = desk.request(Method::GET, "/mcp").header("authorization", &bearer);
-    let listen = listen.header("accept", "text/event-stream").header("mcp-session-id", &session);
-    let mut stream = Stream::of(listen.open().await);
-    let id = desk.clients().await[0]["id"].as_str().unwrap().to_owned();
-    let path = format!("/api/workspaces/default/mcp-clients/{id}");
-    assert_eq!(desk.api.ask("DELETE", &path).send().await.status, StatusCode::NO_CONTENT);
-    while stream.next().await.is_some() {}
-    let called = desk.call("/mcp", &tokens["access_token"]).await;
-    assert_eq!(called.status, StatusCode::UNAUTHORIZED, "{}", called.text());
 }
 
 #[tokio::test]
