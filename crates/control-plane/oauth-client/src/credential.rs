@@ -109,7 +109,9 @@ async fn settled(holding: &Arc<Holding>) -> Value {
         let before = generation(holding);
         let gives_token = !matches!(job, Job::Load);
         if let Err(fault) = job::run(holding, job).await {
-            let is_own = holding.key.needs_own_browser() && fault.needs_consent();
+            let is_own = holding.kind() == Kind::Person
+                && holding.key.needs_own_browser()
+                && fault.needs_consent();
             return Err(if is_own { own_consent(holding, &Scopes::default()) } else { fault });
         }
         if gives_token && let Some(header) = given_since(holding, before) {
@@ -139,7 +141,7 @@ fn settings_fault(holding: &Holding) -> CredentialFault {
     match &holding.entry().mode {
         Mode::Faulty(error) => fault_of(error),
         // The settings have changed since.
-        Mode::Person(_) | Mode::Machine(_) => busy(),
+        Mode::Person(_) | Mode::Machine(_) | Mode::Exchange(_) => busy(),
     }
 }
 

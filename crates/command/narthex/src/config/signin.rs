@@ -17,8 +17,15 @@ use super::{oauth::DoorGiven, reading::Reading};
 /// Prefix of the variable with narthex's password at a provider; the provider's name follows.
 pub(crate) const SECRET: &str = "NARTHEX_OIDC_SECRET_";
 /// All members of a provider.
-const MEMBERS: [&str; 6] =
-    ["issuer", "client_id", "client_secret_file", "email_domains", "claims", "roles"];
+const MEMBERS: [&str; 7] = [
+    "issuer",
+    "client_id",
+    "client_secret_file",
+    "email_domains",
+    "claims",
+    "roles",
+    "keep_identity",
+];
 
 /// The sign-in of humans, as set in the settings.
 #[derive(Debug, Clone, Default)]
@@ -159,9 +166,11 @@ impl Reading<'_> {
         let claims = self.pairs("claims", "claim=value");
         let claims = claims.into_iter().map(|(name, value)| Claim { name, value }).collect();
         let roles = self.roles();
+        let keeps_identity = self.flag("keep_identity");
         let (issuer, client_id) = (issuer?, client_id?);
         match Client::new(&issuer, client_id, secret) {
             Ok(client) => {
+                let client = client.keeping_identity(keeps_identity);
                 let admission = Admission { email_domains, claims };
                 Some(ProviderOptions { name: name.to_owned(), client, admission, roles })
             }

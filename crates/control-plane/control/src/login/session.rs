@@ -15,7 +15,7 @@ use narthex_model::{PrincipalId, PrincipalKind};
 use narthex_store::LoginSessionRow;
 
 use super::LoginError;
-use crate::{AccessError, Account, Control, ControlError, access::of_principal};
+use crate::{AccessError, Account, Control, ControlError, ServerSignInError, access::of_principal};
 
 /// A human who has signed in.
 #[derive(Debug, Clone)]
@@ -132,9 +132,15 @@ impl Control {
                 }
                 None => None,
             };
+            let owner = this.session_owner(hash.as_str()).map(|owner| owner.id.clone());
             store.logins().end(hash.as_str()).await.map_err(ControlError::Store)?;
             if let Some(noted) = noted {
                 noted.done().await;
+            }
+            // What narthex has of a human at a company's provider ends with the sign-in (C31).
+            if let (Some(owner), Some(sign_ins)) = (owner, this.sign_ins()) {
+                let forgotten = sign_ins.forget_identities(owner.as_str()).await;
+                forgotten.map_err(ServerSignInError::Failed)?;
             }
             Ok(())
         })

@@ -8,6 +8,7 @@
 
 mod attacks;
 mod devices;
+mod exchanges;
 mod flow;
 mod humans;
 mod leaks;
