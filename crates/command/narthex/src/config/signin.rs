@@ -264,6 +264,24 @@ mod tests {
         assert_eq!(provider.roles[0].1, Roles::from([Role::Author, Role::Runner]));
     }
 
+    /// C31: identities are kept only where the settings say so.
+    #[test]
+    fn oauth_c31_identities_are_kept_on_demand() {
+        let kept = |line: &str| {
+            let (sign_in, faults) = reading(&format!(
+                "[corp]\nissuer = 'https://id.example'\nclient_id = 'n'\n{line}\n"
+            ));
+            (sign_in.providers[0].client.keeps_identity, faults)
+        };
+        assert_eq!(kept(""), (false, Vec::new()));
+        assert_eq!(kept("keep_identity = true"), (true, Vec::new()));
+        let (keeps, faults) = kept("keep_identity = 'yes'");
+        assert!(
+            !keeps && faults[0].contains("`keep_identity` must be true or false"),
+            "{faults:?}"
+        );
+    }
+
     #[test]
     fn all_faults_of_sign_in_settings_are_reported_together() {
         let (sign_in, faults) = reading(

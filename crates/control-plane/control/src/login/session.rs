@@ -117,32 +117,42 @@ impl Control {
         self.session_of(TokenHash::of(token).as_str(), &login.limits)
     }
 
-    /// Ends the session of a token; does nothing if there is none.
+    /// Ends the session of a token; does nothing if there is none. What narthex has of the human at
+    /// a company's provider ends, too (C31).
     ///
     /// # Errors
     /// When the store fails.
     pub async fn sign_out(&self, token: &str) -> Result<(), ControlError> {
+        let owner = self.session_end(token).await?;
+        if let (Some(owner), Some(sign_ins)) = (owner, self.sign_ins()) {
+            let forgotten = sign_ins.forget_identities(owner.as_str()).await;
+            forgotten.map_err(ServerSignInError::Failed)?;
+        }
+        Ok(())
+    }
+
+    /// Ends the session of a token, such as one that another session of the same browser replaces.
+    /// Returns the human, if the session was known.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn session_end(&self, token: &str) -> Result<Option<PrincipalId>, ControlError> {
         let hash = TokenHash::of(token);
         self.change_access(async move |this, store| {
+            let owner = this.session_owner(hash.as_str());
             // A session without a known owner is ended too, but is not recorded.
-            let noted = match this.session_owner(hash.as_str()) {
+            let noted = match &owner {
                 Some(owner) => {
                     let event = of_principal(kind::SIGNED_OUT, &owner.id, owner.actor());
                     Some(this.note(event).await?)
                 }
                 None => None,
             };
-            let owner = this.session_owner(hash.as_str()).map(|owner| owner.id.clone());
             store.logins().end(hash.as_str()).await.map_err(ControlError::Store)?;
             if let Some(noted) = noted {
                 noted.done().await;
             }
-            // What narthex has of a human at a company's provider ends with the sign-in (C31).
-            if let (Some(owner), Some(sign_ins)) = (owner, this.sign_ins()) {
-                let forgotten = sign_ins.forget_identities(owner.as_str()).await;
-                forgotten.map_err(ServerSignInError::Failed)?;
-            }
-            Ok(())
+            Ok(owner.map(|owner| owner.id.clone()))
         })
         .await
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use narthex_audit::{AuditEvent, kind};
 use narthex_catalog::fields::{CatalogError, FieldError, FieldWarning};
-use narthex_catalog::{Agent, AttachRequest, Attachment, Fault, FaultCode, Parsed};
+use narthex_catalog::{Agent, AttachRequest, Attachment, Fault, FaultCode, Parsed, ServerEntry};
 use narthex_model::{Alias, CatalogKind, PrincipalId, ServerId, json::shortened};
 use narthex_store::CatalogRow;
 use serde_json::{Map, Value, json};
