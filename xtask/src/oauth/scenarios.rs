@@ -35,7 +35,7 @@ pub(super) static REVISIONS: [Revision; COUNT] = [
             "client-credentials-basic",
             "enterprise-managed-authorization",
         ],
-        floor: 12,
+        floor: 16,
     },
 ];
 

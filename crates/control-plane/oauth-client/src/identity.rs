@@ -30,12 +30,6 @@ const OF_LOGIN: &str = "login/";
 /// The beginning of the names of rows of identities of settings, by alias.
 const OF_SETTINGS: &str = "identity/";
 
-/// True for the name of a row that is an identity, and no grant of a server.
-#[must_use]
-pub fn is_identity(server: &str) -> bool {
-    server.starts_with(OF_LOGIN) || server.starts_with(OF_SETTINGS)
-}
-
 /// The human whose identity at a login provider a row has.
 pub(crate) fn human_of(key: &GrantKey) -> Option<&str> {
     key.user.as_deref().filter(|_| key.server.starts_with(OF_LOGIN))

@@ -47,7 +47,7 @@ pub use self::{
     error::SignInError,
     file_store::FileStore,
     finish::{BrowserAnswer, Finished},
-    identity::{LoginIdentity, is_identity},
+    identity::LoginIdentity,
     memory_store::MemoryStore,
     options::{Clock, NoHooks, RedirectBases, SignInHooks, SignInOptions, SystemClock},
     sign_ins::{Begun, GrantStatus, SignIns},
