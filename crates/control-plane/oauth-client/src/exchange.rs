@@ -17,6 +17,7 @@ use narthex_oauth::{
     scopes::Scopes,
     urns::ACCESS_TOKEN,
 };
+use url::Url;
 
 use crate::{
     SignInError,
@@ -132,6 +133,17 @@ impl Exchanging<'_> {
         let (server, settings) = (&entry.url, &exchange.settings);
         let search = Search { server, challenge, flow: Flow::Machine, settings };
         let found = search.run(&holding.parts.fetcher, guard).await?;
+        if exchange.kind == ExchangeKind::IdJag
+            && let Some(before) = held.map(|held| &held.value.grant.issuer)
+            && *before != found.issuer
+        {
+            // The client of the settings is not sent to another authorization server (C21).
+            return Err(SignInError::IssuerMoved {
+                server: entry.alias.clone(),
+                before: shown(before),
+                now: shown(&found.issuer),
+            });
+        }
         Ok(Plan { metadata: found.metadata, resource: found.resource, scopes: found.scopes })
     }
 
@@ -288,6 +300,11 @@ enum Answer {
     Assertion(Secret),
     /// The token of the server.
     Token(Box<Given>),
+}
+
+/// An issuer as it may be shown.
+fn shown(issuer: &str) -> String {
+    Url::parse(issuer).ok().as_ref().map(shown_url).unwrap_or_default()
 }
 
 /// True if a server says that the identity, or the assertion, has ended.

@@ -202,6 +202,19 @@ async fn oauth_c25_failures_of_an_exchange_keep_or_drop_the_token() {
 }
 
 #[tokio::test]
+async fn oauth_c21_the_client_is_not_sent_to_another_authorization_server() {
+    let world = world();
+    let server = world.server(given(&world, ExchangeKind::IdJag, Some(id_token(&world)), None));
+    server.works().await;
+    world.fixture.change(|settings| settings.advertised = vec![IDP]);
+    world.fixture.end_access_tokens();
+    let fault = server.call("whoami").await.unwrap_err();
+    assert!(matches!(fault, CredentialFault::Unusable { .. }), "{fault:?}");
+    assert!(fault.to_string().contains("another authorization server"), "{fault}");
+    assert_eq!(counts(&world), [1, 1, 0]);
+}
+
+#[tokio::test]
 async fn s27_no_token_of_an_identity_is_shown() {
     let world = world();
     let (id_token, refresh) = (id_token(&world), refresh_token(&world, "openid"));
