@@ -29,7 +29,7 @@ pub(crate) fn belongs(held: &Held, entry: &Entry) -> bool {
             let (scopes, resource) = (settings.scopes.as_ref(), settings.resource.as_ref());
             grant.origin == TokenGrant::ClientCredentials
                 && grant.client_id == machine.client_at(None).id
-                && scopes.is_none_or(|scopes| *scopes == grant.requested)
+                && scopes.is_none_or(|scopes| grant.requested.contains_all(scopes))
                 && resource.is_none_or(|_| settings.resource("") == grant.resource)
         }
         // The place has the identity.
@@ -38,7 +38,7 @@ pub(crate) fn belongs(held: &Held, entry: &Entry) -> bool {
             let (scopes, resource) = (settings.scopes.as_ref(), settings.resource.as_ref());
             grant.origin == TokenGrant::Assertion
                 && settings.client.as_ref().is_none_or(|client| grant.client_id == client.id)
-                && scopes.is_none_or(|scopes| *scopes == grant.requested)
+                && scopes.is_none_or(|scopes| grant.requested.contains_all(scopes))
                 && resource.is_none_or(|_| settings.resource("") == grant.resource)
         }
         Mode::Faulty(_) => false,

@@ -14,7 +14,7 @@ use narthex_oauth::{
         TokenEndpoint, TokenExchange, TokenGrant, Tokens, read_exchanged, read_id_jag, shown_url,
     },
     metadata::ServerMetadata,
-    scopes::Scopes,
+    scopes::{OFFLINE_ACCESS, Scopes},
     urns::ACCESS_TOKEN,
 };
 use url::Url;
@@ -66,10 +66,11 @@ pub(crate) async fn request(
 ) -> Result<(), SignInError> {
     let entry = holding.entry();
     let Mode::Exchange(exchange) = &entry.mode else { return Ok(()) };
-    if is_fresh(holding) {
+    let state = holding.state();
+    let has_scopes = |held: &Arc<Held>| held.value.grant.requested.contains_all(&state.wanted);
+    if is_fresh(holding) && state.held.as_ref().is_some_and(has_scopes) {
         return Ok(());
     }
-    let state = holding.state();
     if let Some(unsaved) = state.unsaved.clone() {
         return save(holding, unsaved).await;
     }
@@ -127,7 +128,7 @@ impl Exchanging<'_> {
         if let Some(held) = held.filter(is_trusted)
             && let GrantValue { grant, metadata: Some(metadata), .. } = &held.value
         {
-            let (resource, scopes) = (grant.resource.clone(), grant.requested.clone());
+            let (resource, scopes) = (grant.resource.clone(), grant.requested.union(&state.wanted));
             return Ok(Plan { metadata: metadata.clone(), resource, scopes });
         }
         let (server, settings) = (&entry.url, &exchange.settings);
@@ -144,7 +145,15 @@ impl Exchanging<'_> {
                 now: shown(&found.issuer),
             });
         }
-        Ok(Plan { metadata: found.metadata, resource: found.resource, scopes: found.scopes })
+        let configured = settings.scopes.as_ref();
+        let scopes = match configured.is_some_and(|scopes| scopes.contains(OFFLINE_ACCESS)) {
+            true => found.scopes,
+            // An exchange uses no refresh token.
+            false => found.scopes.without(OFFLINE_ACCESS),
+        };
+        let before = held.map(|held| held.value.grant.requested.clone()).unwrap_or_default();
+        let scopes = scopes.union(&state.wanted).union(&before);
+        Ok(Plan { metadata: found.metadata, resource: found.resource, scopes })
     }
 
     /// Gets a token, and stores it before it is used.

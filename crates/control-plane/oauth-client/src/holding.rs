@@ -188,6 +188,11 @@ impl Holding {
         }
     }
 
+    /// True if the tokens come from an exchange.
+    pub(crate) fn is_exchanged(&self) -> bool {
+        matches!(self.entry.mode, Mode::Exchange(_))
+    }
+
     pub(crate) async fn guard(&self) -> Guard {
         Guard::of(&self.entry.url, &self.entry.chosen()).await
     }

@@ -215,6 +215,50 @@ async fn oauth_c21_the_client_is_not_sent_to_another_authorization_server() {
 }
 
 #[tokio::test]
+async fn oauth_c22_more_scopes_come_by_another_exchange() {
+    let world = world();
+    let server = world.server(given(&world, ExchangeKind::IdJag, Some(id_token(&world)), None));
+    server.works().await;
+    assert!(server.call("admin").await.is_ok());
+    assert_eq!(counts(&world), [2, 2, 0]);
+    assert_eq!(asked(&world, "token-exchange")[1].field("scope").as_deref(), Some("admin mcp"));
+    // A renewal asks for them again.
+    world.advance(3500);
+    world.fixture.end_access_tokens();
+    server.works().await;
+    assert_eq!(asked(&world, "token-exchange")[2].field("scope").as_deref(), Some("admin mcp"));
+    // A provider that gives none leaves the token as it is.
+    world.fixture.quirks(|quirks| quirks.grants_only = Some(vec!["mcp".to_owned()]));
+    let other = given(&world, ExchangeKind::IdJag, Some(id_token(&world)), None);
+    let other = world.server_of(&world.process("two"), other);
+    other.works().await;
+    let fault = other.call("admin").await.unwrap_err();
+    assert_eq!(fault, CredentialFault::Rejected { status: 403 });
+    other.works().await;
+}
+
+#[tokio::test]
+async fn oauth_c19_the_scopes_of_the_settings_join_those_of_the_challenge_of_an_exchange() {
+    let world = world();
+    world.fixture.change(|settings| settings.scopes.push("offline_access".to_owned()));
+    let identity = ExchangeIdentity::Given(Box::new(GivenIdentity {
+        token_url: token_url(&world),
+        client: client(),
+        id_token: Some(Secret::new(id_token(&world))),
+        refresh_token: None,
+    }));
+    let auth = AuthorizationCodeAuth {
+        scopes: std::iter::once("admin".to_owned()).collect(),
+        ..auth(ExchangeKind::IdJag, identity)
+    };
+    let server = world.server(person(auth));
+    server.works().await;
+    let exchange = &asked(&world, "token-exchange")[0];
+    assert_eq!(exchange.field("scope").as_deref(), Some("admin mcp"));
+    assert_eq!(counts(&world), [1, 1, 0]);
+}
+
+#[tokio::test]
 async fn s27_no_token_of_an_identity_is_shown() {
     let world = world();
     let (id_token, refresh) = (id_token(&world), refresh_token(&world, "openid"));
