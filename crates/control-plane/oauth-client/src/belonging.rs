@@ -23,15 +23,22 @@ pub(crate) fn is_of(row: &GrantRow, entry: &Entry) -> bool {
 pub(crate) fn belongs(held: &Held, entry: &Entry) -> bool {
     let GrantValue { grant, server, .. } = &held.value;
     let is_of_mode = match &entry.mode {
-        Mode::Person(person) => {
-            grant.origin != TokenGrant::ClientCredentials && is_of_client(person, &held.value)
-        }
+        Mode::Person(person) => !grant.origin.is_repeatable() && is_of_client(person, &held.value),
         Mode::Machine(machine) => {
             let settings = &machine.settings;
             let (scopes, resource) = (settings.scopes.as_ref(), settings.resource.as_ref());
             grant.origin == TokenGrant::ClientCredentials
                 && grant.client_id == machine.client_at(None).id
-                && scopes.is_none_or(|scopes| *scopes == grant.requested)
+                && scopes.is_none_or(|scopes| grant.requested.contains_all(scopes))
+                && resource.is_none_or(|_| settings.resource("") == grant.resource)
+        }
+        // The place has the identity.
+        Mode::Exchange(exchange) => {
+            let settings = &exchange.settings;
+            let (scopes, resource) = (settings.scopes.as_ref(), settings.resource.as_ref());
+            grant.origin == TokenGrant::Assertion
+                && settings.client.as_ref().is_none_or(|client| grant.client_id == client.id)
+                && scopes.is_none_or(|scopes| grant.requested.contains_all(scopes))
                 && resource.is_none_or(|_| settings.resource("") == grant.resource)
         }
         Mode::Faulty(_) => false,

@@ -1,7 +1,7 @@
 //! A server to sign in to, with the settings of its entry.
 
-use narthex_model::{OAuth, OAuthTokens, ServerAuth};
-use narthex_oauth::client::{ClientCredentials, Settings, redirect_uri};
+use narthex_model::{AuthorizationCodeAuth, OAuth, OAuthTokens, ServerAuth};
+use narthex_oauth::client::{ClientCredentials, ConfiguredFault, Exchange, Settings, redirect_uri};
 use url::Url;
 
 use crate::{SignInError, options::RedirectBases, store::GrantKey};
@@ -38,6 +38,8 @@ pub(crate) enum Mode {
     Person(Box<Person>),
     /// The client's own credentials.
     Machine(Box<ClientCredentials>),
+    /// The identity of a person at the company's provider.
+    Exchange(Box<Exchange>),
     /// The settings cannot be used.
     Faulty(SignInError),
 }
@@ -74,12 +76,13 @@ impl Entry {
             Mode::Machine(_) => {
                 Err(SignInError::NoPerson { server: self.alias.clone(), mode: self.auth.mode() })
             }
+            Mode::Exchange(_) => Err(SignInError::ByExchange { server: self.alias.clone() }),
             Mode::Faulty(error) => Err(error.clone()),
         }
     }
 
     /// The server as grants are bound to it: its address without query and fragment, and the
-    /// audience of the settings.
+    /// audience or the identity of the settings.
     pub(crate) fn place(&self) -> String {
         let place = place(&self.url);
         match &self.mode {
@@ -87,6 +90,7 @@ impl Entry {
                 Some(audience) => format!("{place}#{audience}"),
                 None => place,
             },
+            Mode::Exchange(exchange) => format!("{place}#{}", exchange.print()),
             Mode::Person(_) | Mode::Faulty(_) => place,
         }
     }
@@ -96,6 +100,7 @@ impl Entry {
         let (settings, token_url) = match &self.mode {
             Mode::Person(person) => (Some(&person.settings), None),
             Mode::Machine(machine) => (Some(&machine.settings), machine.token_url.as_ref()),
+            Mode::Exchange(exchange) => (Some(&exchange.settings), None),
             Mode::Faulty(_) => (None, None),
         };
         let issuer = settings.and_then(|settings| settings.authorization_server.as_deref());
@@ -116,16 +121,7 @@ impl Mode {
                 OAuth::ClientCredentials(auth) => {
                     ClientCredentials::of(auth).map(|read| Self::Machine(Box::new(read)))
                 }
-                OAuth::AuthorizationCode(auth) => Settings::of(auth).map(|settings| {
-                    let redirect_uri = auth.redirect_uri.as_deref();
-                    Self::Person(Box::new(Person {
-                        settings,
-                        tokens: auth.tokens.clone(),
-                        redirect_uri: redirect_uri.and_then(|text| Url::parse(text).ok()),
-                        keep_alive: auth.keep_alive,
-                        is_unstated: false,
-                    }))
-                }),
+                OAuth::AuthorizationCode(auth) => sign_in(auth),
             },
             ServerAuth::Unstated => Ok(Self::Person(Box::new(Person {
                 settings: Settings::default(),
@@ -141,6 +137,21 @@ impl Mode {
         };
         read.unwrap_or_else(|fault| Self::Faulty(fault.into()))
     }
+}
+
+/// The way of a sign-in by a person, or of the exchange in its place.
+fn sign_in(auth: &AuthorizationCodeAuth) -> Result<Mode, ConfiguredFault> {
+    if let Some(exchange) = &auth.exchange {
+        return Ok(Mode::Exchange(Box::new(Exchange::of(auth, exchange)?)));
+    }
+    let redirect_uri = auth.redirect_uri.as_deref();
+    Ok(Mode::Person(Box::new(Person {
+        settings: Settings::of(auth)?,
+        tokens: auth.tokens.clone(),
+        redirect_uri: redirect_uri.and_then(|text| Url::parse(text).ok()),
+        keep_alive: auth.keep_alive,
+        is_unstated: false,
+    })))
 }
 
 impl Person {

@@ -20,6 +20,7 @@ use narthex_oauth::{
 use narthex_upstream::CredentialFault;
 use tokio::sync::{broadcast, watch};
 use tokio_util::sync::CancellationToken;
+use url::Url;
 
 use crate::{
     SignInError, SignInOptions,
@@ -181,7 +182,15 @@ impl Holding {
             Mode::Faulty(_) => Kind::Faulty,
             Mode::Machine(machine) if machine.token_url.is_some() => Kind::EagerMachine,
             Mode::Machine(_) => Kind::LazyMachine,
+            // A request without a token is no human's.
+            Mode::Exchange(_) if self.key.user.is_some() => Kind::EagerMachine,
+            Mode::Exchange(_) => Kind::LazyMachine,
         }
+    }
+
+    /// True if the tokens come from an exchange.
+    pub(crate) fn is_exchanged(&self) -> bool {
+        matches!(self.entry.mode, Mode::Exchange(_))
     }
 
     pub(crate) async fn guard(&self) -> Guard {
@@ -392,7 +401,8 @@ pub(crate) fn fault_of(error: &SignInError) -> CredentialFault {
             CredentialFault::Unusable { why }
         }
         ErrorKind::Unauthenticated | ErrorKind::Denied => {
-            CredentialFault::NeedsConsent { why, address: None, scopes: Vec::new() }
+            let address = error.page().map(Url::to_string);
+            CredentialFault::NeedsConsent { why, address, scopes: Vec::new() }
         }
         ErrorKind::Conflict
         | ErrorKind::Exhausted

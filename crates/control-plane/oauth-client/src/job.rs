@@ -2,16 +2,14 @@
 
 use std::sync::Arc;
 
-use narthex_oauth::{
-    challenge::Bearer,
-    client::{DiscoveryError, TokenGrant},
-};
+use narthex_oauth::{challenge::Bearer, client::DiscoveryError};
 use narthex_upstream::CredentialFault;
 
 use crate::{
     SignInError,
     consent::{self, Consent},
     entry::Mode,
+    exchange,
     holding::{Holding, Outcome, Started, WorkKind, fault_of},
     loading, machine, renewal,
 };
@@ -39,7 +37,7 @@ pub(crate) fn start(holding: &Arc<Holding>, job: Job) -> Started {
         Job::Renew => {
             let task = async move {
                 let done = match is_repeatable(&me) {
-                    true => machine::request(&me, None).await,
+                    true => request(&me, None).await,
                     false => renewal::renew(&me).await,
                 };
                 noted(&me, done)
@@ -47,13 +45,22 @@ pub(crate) fn start(holding: &Arc<Holding>, job: Job) -> Started {
             holding.start(WorkKind::Renew, Box::pin(task))
         }
         Job::Request(challenge) => {
-            let task = async move { noted(&me, machine::request(&me, challenge).await) };
+            let task = async move { noted(&me, request(&me, challenge).await) };
             holding.start(WorkKind::Request, Box::pin(task))
         }
         Job::Consent(wish) => {
             let task = async move { noted(&me, consent::open(&me, wish).await) };
             holding.start(WorkKind::Consent, Box::pin(task))
         }
+    }
+}
+
+/// Requests a token for which no person is asked.
+async fn request(holding: &Holding, challenge: Option<Bearer>) -> Outcome {
+    match &holding.entry().mode {
+        Mode::Machine(_) => machine::request(holding, challenge).await,
+        Mode::Exchange(_) => exchange::request(holding, challenge).await,
+        Mode::Person(_) | Mode::Faulty(_) => Ok(()),
     }
 }
 
@@ -76,7 +83,7 @@ pub(crate) async fn run(holding: &Arc<Holding>, job: Job) -> Result<(), Credenti
 pub(crate) fn fault(holding: &Holding, error: &SignInError) -> CredentialFault {
     let is_unstated = match &holding.entry().mode {
         Mode::Person(person) => person.is_unstated,
-        Mode::Machine(_) | Mode::Faulty(_) => false,
+        Mode::Machine(_) | Mode::Exchange(_) | Mode::Faulty(_) => false,
     };
     let leads_nowhere =
         matches!(error, SignInError::Discovery(DiscoveryError::NoResourceMetadata { .. }));
@@ -97,6 +104,6 @@ fn noted(holding: &Holding, outcome: Outcome) -> Outcome {
 fn is_repeatable(holding: &Holding) -> bool {
     holding.with_state(|state| {
         let held = state.held.as_ref();
-        held.is_some_and(|held| held.value.grant.origin == TokenGrant::ClientCredentials)
+        held.is_some_and(|held| held.value.grant.origin.is_repeatable())
     })
 }

@@ -24,7 +24,7 @@ const IDLE: u64 = 24 * 3600;
 pub(crate) fn watch(holding: &Arc<Holding>) {
     let wants = match &holding.entry().mode {
         Mode::Person(person) => person.keep_alive,
-        Mode::Machine(_) | Mode::Faulty(_) => false,
+        Mode::Machine(_) | Mode::Exchange(_) | Mode::Faulty(_) => false,
     };
     if wants && holding.begins_keep_alive() {
         let (weak, parts) = (Arc::downgrade(holding), Arc::clone(&holding.parts));

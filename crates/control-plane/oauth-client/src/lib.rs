@@ -17,15 +17,18 @@ mod device;
 mod discover;
 mod entry;
 mod error;
+mod exchange;
 mod fetch;
 mod file_store;
 mod finish;
 mod grant_row;
 mod guard;
 mod holding;
+mod identity;
 mod job;
 mod keep_alive;
 mod known;
+mod lease;
 mod loading;
 mod machine;
 mod memory_store;
@@ -45,6 +48,7 @@ pub use self::{
     file_store::FileStore,
     finish::{BrowserAnswer, Finished, Unfinished},
     guard::Guard,
+    identity::LoginIdentity,
     memory_store::MemoryStore,
     options::{Clock, NoHooks, RedirectBases, SignInHooks, SignInOptions, SystemClock},
     sign_ins::{Begun, GrantStatus, SignIns},

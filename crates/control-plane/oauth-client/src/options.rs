@@ -3,6 +3,7 @@
 use std::{fmt, sync::Arc, time::SystemTime};
 
 use narthex_http_client::{CertificateDer, Proxies};
+use narthex_oauth::client::ClientIdentity;
 use tokio::runtime::Handle;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use url::Url;
@@ -72,6 +73,20 @@ pub trait SignInHooks: Send + Sync + fmt::Debug {
     /// if there is none.
     fn page_of(&self, key: &GrantKey) -> Option<Url> {
         let _unused = key;
+        None
+    }
+
+    /// Narthex's client at a login provider, as the settings of the daemon have it. `None` if no
+    /// provider has this name.
+    fn login_client(&self, provider: &str) -> Option<ClientIdentity> {
+        let _unused = provider;
+        None
+    }
+
+    /// The page at which a human signs in to narthex with a login provider. `None` if there is
+    /// none.
+    fn login_page(&self, provider: &str) -> Option<Url> {
+        let _unused = provider;
         None
     }
 

@@ -13,10 +13,12 @@ use crate::{
     consent::{self, BeginAs, Consent},
     credential::ServerCredential,
     device::{self, DeviceBegun, DeviceState, Devices},
-    entry::{Entry, place},
+    entry::{Entry, Mode, place},
+    exchange,
     fetch::Fetcher,
     finish::{self, BrowserAnswer, Finished, Unfinished},
     holding::{Holding, Parts},
+    identity::{self, LoginIdentity},
     job::{self, Job},
     keep_alive,
     known::Known,
@@ -144,7 +146,14 @@ impl SignIns {
         let parts = Arc::clone(&self.inner.parts);
         let holding = Holding::new(parts, key.clone(), Entry::new(alias, url, auth), 0);
         let options = &self.inner.parts.options;
-        let preparing = async move { consent::prepare(&holding).await };
+        let preparing = async move {
+            match &holding.entry().mode {
+                Mode::Exchange(_) => exchange::prepare(&holding).await,
+                Mode::Person(_) | Mode::Machine(_) | Mode::Faulty(_) => {
+                    consent::prepare(&holding).await
+                }
+            }
+        };
         let ended = options.tasks.spawn_on(preparing, &options.runtime).await;
         ended.unwrap_or(Err(SignInError::Stopped))
     }
@@ -266,6 +275,25 @@ impl SignIns {
         Ok(done)
     }
 
+    /// Keeps the identity of a human who has signed in to narthex, for exchanges (C31).
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn keep_identity(&self, user: &str, login: LoginIdentity) -> Result<(), SignInError> {
+        let Inner { parts, known, devices: _ } = &*self.inner;
+        identity::keep(parts, user, login).await?;
+        known.has_new_identity(parts, user);
+        Ok(())
+    }
+
+    /// Forgets the identities of a human who has signed out of narthex. True if there was one.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn forget_identities(&self, user: &str) -> Result<bool, SignInError> {
+        identity::forget(&self.inner.parts, user).await
+    }
+
     /// The status of a grant, from memory. `None` if nothing is known of it.
     #[must_use]
     pub fn status(&self, key: &GrantKey) -> Option<GrantStatus> {
@@ -296,8 +324,12 @@ impl SignIns {
     /// Reads a grant again that another process may have stored or dropped. Does nothing for a
     /// server that this process does not know, and does not wait.
     pub fn changed_elsewhere(&self, key: &GrantKey) {
-        let options = &self.inner.parts.options;
-        for one in self.inner.known.of(key).iter().filter(|one| one.holding.may_have_read()) {
+        let Inner { parts, known, devices: _ } = &*self.inner;
+        if let Some(user) = identity::human_of(key) {
+            known.has_new_identity(parts, user);
+        }
+        let options = &parts.options;
+        for one in known.of(key).iter().filter(|one| one.holding.may_have_read()) {
             let reading = loading::read_again(Arc::clone(&one.holding));
             drop(options.tasks.spawn_on(reading, &options.runtime));
         }

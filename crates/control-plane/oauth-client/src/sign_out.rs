@@ -93,6 +93,7 @@ fn identity(client: Option<&Client>, entry: Option<&Entry>, id: &str) -> ClientI
     let own = entry.and_then(|entry| match &entry.mode {
         Mode::Person(person) => person.settings.client.clone(),
         Mode::Machine(machine) => Some(machine.client_at(None)),
+        Mode::Exchange(exchange) => exchange.settings.client.clone(),
         Mode::Faulty(_) => None,
     });
     let own = own.filter(|own| own.id == id);

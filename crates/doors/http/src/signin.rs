@@ -332,7 +332,7 @@ impl Visitor<'_> {
         new: &NewSession,
     ) -> Result<(), ControlError> {
         if let Some(before) = self.jar().find(&self.parts.headers, Kept::Session) {
-            self.control.sign_out(before).await?;
+            self.control.session_end(before).await?;
         }
         let life = new.expires_at.duration_since(std::time::SystemTime::now()).unwrap_or_default();
         self.jar().set(response, Kept::Session, new.token.expose(), life);

@@ -1,10 +1,12 @@
 //! The configured authentication of requests to a server.
 
 mod address;
+mod exchange;
 
 use std::collections::BTreeSet;
 
 pub use address::{CredentialAddressFault, check_credential_address};
+pub use exchange::{ExchangeIdentity, ExchangeKind, GivenIdentity, OAuthExchange};
 
 use serde::{Serialize, Serializer};
 
@@ -77,9 +79,22 @@ impl ServerAuth {
     pub fn awaits_consent(&self) -> bool {
         match self {
             Self::None | Self::Unstated | Self::ApiKey(_) => false,
-            Self::OAuth(oauth) => {
-                matches!(&**oauth, OAuth::AuthorizationCode(auth) if auth.tokens.is_none())
-            }
+            Self::OAuth(oauth) => match &**oauth {
+                OAuth::ClientCredentials(_) => false,
+                OAuth::AuthorizationCode(auth) => auth.tokens.is_none() && auth.exchange.is_none(),
+            },
+        }
+    }
+
+    /// The exchange that gives tokens without a browser, if the settings have one.
+    #[must_use]
+    pub fn exchange(&self) -> Option<&OAuthExchange> {
+        match self {
+            Self::None | Self::Unstated | Self::ApiKey(_) => None,
+            Self::OAuth(oauth) => match &**oauth {
+                OAuth::ClientCredentials(_) => None,
+                OAuth::AuthorizationCode(auth) => auth.exchange.as_deref(),
+            },
         }
     }
 
@@ -96,7 +111,9 @@ impl ServerAuth {
                     let tokens = tokens.flat_map(|tokens| {
                         std::iter::once(&tokens.access_token).chain(&tokens.refresh_token)
                     });
-                    client.chain(tokens).collect()
+                    let exchange = auth.exchange.iter();
+                    let exchange = exchange.flat_map(|exchange| exchange.secrets());
+                    client.chain(tokens).chain(exchange).collect()
                 }
             },
         }
@@ -317,6 +334,8 @@ pub struct AuthorizationCodeAuth {
     pub legacy: bool,
     /// True if idle grants are renewed before their refresh token ends.
     pub keep_alive: bool,
+    /// The exchange that gives the tokens, in place of a sign-in at the authorization server.
+    pub exchange: Option<Box<OAuthExchange>>,
     /// The grants of a server of the catalog, one for each human. `None` takes the one of the row's
     /// alias.
     pub grant: Option<SharedGrant>,
@@ -442,6 +461,9 @@ mod tests {
         }
         for method in SecretMethod::ALL {
             assert_eq!(json!(method), method.word());
+        }
+        for kind in ExchangeKind::ALL {
+            assert_eq!(json!(kind), kind.word());
         }
         assert_eq!(json!(OAuthResource::Omit), "omit");
         assert_eq!(json!(OAuthResource::Url("https://x.example".into())), "https://x.example");

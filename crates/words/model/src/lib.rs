@@ -72,9 +72,9 @@ pub use agent_type::{AgentType, OauthOnOrchestrators};
 pub use alias::{Alias, AliasError};
 pub use auth::{
     ApiKeyAuth, AuthorizationCodeAuth, ClientCredentialsAuth, ClientProof, CredentialAddressFault,
-    HeaderSource, KEY_ALGORITHMS, OAuth, OAuthClient, OAuthPkce, OAuthRegistration, OAuthResource,
-    OAuthScopes, OAuthTokens, PRIVATE_KEY_JWT, SecretMethod, ServerAuth, SharedGrant,
-    check_credential_address,
+    ExchangeIdentity, ExchangeKind, GivenIdentity, HeaderSource, KEY_ALGORITHMS, OAuth,
+    OAuthClient, OAuthExchange, OAuthPkce, OAuthRegistration, OAuthResource, OAuthScopes,
+    OAuthTokens, PRIVATE_KEY_JWT, SecretMethod, ServerAuth, SharedGrant, check_credential_address,
 };
 pub use built_in_tools::BuiltInTools;
 pub use catalog::CatalogKind;

@@ -67,7 +67,7 @@ impl Wanted<'_> {
         let client_metadata_url = self.client_metadata_url.cloned().or(own);
         let stored = Arc::new(StoredTokens::new(store.clone(), vault.clone()));
         let origin = of.login.as_ref().map(|login| login.origin.clone());
-        let counts = Arc::new(SignInCounts::at(origin));
+        let counts = Arc::new(SignInCounts::at(origin).with_logins(of.login.as_ref()));
         let bases = RedirectBases { loopback, public };
         let sign_ins = SignIns::new(SignInOptions {
             client_metadata_url,

@@ -39,6 +39,15 @@ impl Reading<'_> {
         text
     }
 
+    /// A word of yes or no; absent is no.
+    pub(super) fn flag(&mut self, member: &str) -> bool {
+        let Some(value) = self.table.get(member) else { return false };
+        value.as_bool().unwrap_or_else(|| {
+            self.fault(&format!("`{member}` must be true or false"));
+            false
+        })
+    }
+
     pub(super) fn fault(&mut self, text: &str) {
         self.faults.push(format!("{}: {text}", self.place));
     }

@@ -17,8 +17,15 @@ use super::{oauth::DoorGiven, reading::Reading};
 /// Prefix of the variable with narthex's password at a provider; the provider's name follows.
 pub(crate) const SECRET: &str = "NARTHEX_OIDC_SECRET_";
 /// All members of a provider.
-const MEMBERS: [&str; 6] =
-    ["issuer", "client_id", "client_secret_file", "email_domains", "claims", "roles"];
+const MEMBERS: [&str; 7] = [
+    "issuer",
+    "client_id",
+    "client_secret_file",
+    "email_domains",
+    "claims",
+    "roles",
+    "keep_identity",
+];
 
 /// The sign-in of humans, as set in the settings.
 #[derive(Debug, Clone, Default)]
@@ -159,9 +166,11 @@ impl Reading<'_> {
         let claims = self.pairs("claims", "claim=value");
         let claims = claims.into_iter().map(|(name, value)| Claim { name, value }).collect();
         let roles = self.roles();
+        let keeps_identity = self.flag("keep_identity");
         let (issuer, client_id) = (issuer?, client_id?);
         match Client::new(&issuer, client_id, secret) {
             Ok(client) => {
+                let client = client.keeping_identity(keeps_identity);
                 let admission = Admission { email_domains, claims };
                 Some(ProviderOptions { name: name.to_owned(), client, admission, roles })
             }
@@ -253,6 +262,24 @@ mod tests {
         assert_eq!(provider.admission.claims[0].value, "a=b");
         assert_eq!(provider.roles.len(), 2);
         assert_eq!(provider.roles[0].1, Roles::from([Role::Author, Role::Runner]));
+    }
+
+    /// C31: identities are kept only where the settings say so.
+    #[test]
+    fn oauth_c31_identities_are_kept_on_demand() {
+        let kept = |line: &str| {
+            let (sign_in, faults) = reading(&format!(
+                "[corp]\nissuer = 'https://id.example'\nclient_id = 'n'\n{line}\n"
+            ));
+            (sign_in.providers[0].client.keeps_identity, faults)
+        };
+        assert_eq!(kept(""), (false, Vec::new()));
+        assert_eq!(kept("keep_identity = true"), (true, Vec::new()));
+        let (keeps, faults) = kept("keep_identity = 'yes'");
+        assert!(
+            !keeps && faults[0].contains("`keep_identity` must be true or false"),
+            "{faults:?}"
+        );
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Connections of humans to servers of the catalog, with the whole program, browsers and an
 //! authorization server: each run acts as the human who drives it, and as no other.
 
+mod exchange;
 mod site;
 
 use narthex_testkit::{

@@ -7,7 +7,7 @@ use narthex_model::{header, json::Node};
 use serde::Serialize;
 
 pub use self::{
-    oauth::{AuthClient, EntryClientCredentials, EntryProof, EntrySignIn},
+    oauth::{AuthClient, EntryClientCredentials, EntryExchange, EntryProof, EntrySignIn},
     text::AuthText,
 };
 use super::{shape::Shape, url};
@@ -66,6 +66,15 @@ impl EntryAuth {
     #[must_use]
     pub fn is_per_user(&self) -> bool {
         matches!(self, Self::AuthorizationCode(_))
+    }
+
+    /// The exchange of the identity of each human, if there is one: no person connects then.
+    #[must_use]
+    pub fn exchange(&self) -> Option<&EntryExchange> {
+        match self {
+            Self::None | Self::ApiKey { .. } | Self::ClientCredentials(_) => None,
+            Self::AuthorizationCode(auth) => auth.exchange.as_ref(),
+        }
     }
 
     /// The mode's name.

@@ -2,8 +2,9 @@
 
 use narthex_catalog::ServerEntry;
 use narthex_model::{
-    AuthorizationCodeAuth, ClientCredentialsAuth, ClientProof, OAuth, OAuthClient, OAuthPkce,
-    OAuthRegistration, OAuthResource, Secret, SecretMethod, ServerAuth, Target,
+    AuthorizationCodeAuth, ClientCredentialsAuth, ClientProof, ExchangeIdentity, ExchangeKind,
+    OAuth, OAuthClient, OAuthExchange, OAuthPkce, OAuthRegistration, OAuthResource, Secret,
+    SecretMethod, ServerAuth, Target,
 };
 use serde_json::{Value, json};
 
@@ -113,9 +114,27 @@ fn x_m13_a_sign_in_has_all_settings_of_a_file() {
         authorization_server: Some("https://id.test".to_owned()),
         legacy: true,
         keep_alive: true,
+        exchange: None,
         grant: None,
     };
     assert_eq!(opened(&auth), OAuth::AuthorizationCode(wanted));
+}
+
+/// C31, C32: the identity is that of the human who drives the run.
+#[test]
+fn oauth_c31_an_exchange_names_a_login_provider() {
+    let assertion = json!({ "mode": "authorizationCode", "client": { "clientId": "c" },
+        "exchange": { "type": "idJag", "identityProvider": "okta" } });
+    let token = json!({ "mode": "authorizationCode", "exchange": { "type": "token",
+        "identityProvider": "okta", "audience": "orders" } });
+    for (auth, kind, audience) in [
+        (assertion, ExchangeKind::IdJag, None),
+        (token, ExchangeKind::Token, Some("orders".to_owned())),
+    ] {
+        let OAuth::AuthorizationCode(read) = opened(&auth) else { panic!("{auth}") };
+        let identity = ExchangeIdentity::Login("okta".to_owned());
+        assert_eq!(read.exchange, Some(Box::new(OAuthExchange { kind, identity, audience })));
+    }
 }
 
 /// O35: the normal form of each setting is read as the same entry.
@@ -130,6 +149,10 @@ fn o35_the_normal_form_of_a_sign_in_is_read_again() {
         json!({ "mode": "clientCredentials", "clientId": "c", "privateKey": key, "keyId": "k",
                 "algorithm": "RS256", "authorizationServer": "https://id.test" }),
         json!({ "mode": "authorizationCode" }),
+        json!({ "mode": "authorizationCode", "client": { "clientId": "c" },
+                "exchange": { "type": "idJag", "identityProvider": "okta" } }),
+        json!({ "mode": "authorizationCode",
+                "exchange": { "type": "token", "identityProvider": "okta", "audience": "x" } }),
         json!({ "mode": "authorizationCode", "resource": "https://s.test", "pkce": "require",
                 "registration": "dcr", "refreshScope": true, "clientName": "n",
                 "authorizationServer": "https://id.test", "legacy": true, "keepAlive": true }),
@@ -202,6 +225,55 @@ fn x_e32_contradictory_settings_and_unsafe_addresses_are_refused_when_saved() {
         (sign_in(json!({ "resource": "x" })), "auth.resource: ValueInvalid"),
         (sign_in(json!({ "tokens": {} })), "auth.tokens: UnknownField"),
     ] {
+        let found = reasons(ServerEntry::parse(&text(&entry(&auth)), None));
+        assert_eq!(found, [reason], "{auth}");
+    }
+}
+
+/// C31, C32: settings that cannot work together are refused when they are saved.
+#[test]
+fn oauth_c31_contradictory_settings_of_an_exchange_are_refused_when_saved() {
+    let client = json!({ "clientId": "c" });
+    for (more, exchange, reason) in [
+        (json!({}), json!({ "identityProvider": "okta" }), "auth.exchange.type: FieldMissing"),
+        (
+            json!({ "client": client }),
+            json!({ "type": "idJag" }),
+            "auth.exchange.identityProvider: FieldMissing",
+        ),
+        (
+            json!({}),
+            json!({ "type": "jwt", "identityProvider": "okta" }),
+            "auth.exchange.type: ValueInvalid",
+        ),
+        (
+            json!({}),
+            json!({ "type": "idJag", "identityProvider": "okta" }),
+            "auth.exchange.type: FieldsExclude",
+        ),
+        (
+            json!({ "client": client }),
+            json!({ "type": "token", "identityProvider": "okta" }),
+            "auth.client: FieldsExclude",
+        ),
+        (
+            json!({ "client": client }),
+            json!({ "type": "idJag", "identityProvider": "okta", "audience": "x" }),
+            "auth.exchange.audience: FieldsExclude",
+        ),
+        (
+            json!({ "pkce": "assume" }),
+            json!({ "type": "token", "identityProvider": "okta" }),
+            "auth.pkce: FieldsExclude",
+        ),
+        (
+            json!({}),
+            json!({ "type": "token", "identityProvider": "okta", "idToken": "x" }),
+            "auth.exchange.idToken: UnknownField",
+        ),
+    ] {
+        let mut auth = json!({ "mode": "authorizationCode", "exchange": exchange });
+        auth.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         let found = reasons(ServerEntry::parse(&text(&entry(&auth)), None));
         assert_eq!(found, [reason], "{auth}");
     }

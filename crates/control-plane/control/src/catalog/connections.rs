@@ -75,7 +75,10 @@ impl Control {
         let stored = self.catalog_stored(workspace).await?;
         let servers = self.catalog_work(move || {
             let read = stored.read();
-            let named = |entry: &ServerEntry| (entry.id.to_string(), entry.name.clone());
+            let named = |entry: &ServerEntry| {
+                let is_exchanged = entry.auth.exchange().is_some();
+                (entry.id.to_string(), (entry.name.clone(), is_exchanged))
+            };
             read.per_user(sees_all).into_iter().map(named).collect::<BTreeMap<_, _>>()
         });
         let mut grants = self.grants_of_user(workspace, user).await?;
@@ -87,8 +90,12 @@ impl Control {
             facts,
         };
         let mut all = Vec::new();
-        for (server, name) in servers.await? {
+        for (server, (name, is_exchanged)) in servers.await? {
             let facts = grants.remove(&server);
+            if is_exchanged && facts.is_none() {
+                // No human connects to it: their sign-in to narthex counts (C31).
+                continue;
+            }
             all.push(connection(server, Some(name), facts));
         }
         all.extend(grants.into_iter().map(|(server, facts)| connection(server, None, Some(facts))));
@@ -305,6 +312,7 @@ fn field_of(error: &SignInError, entry: &ServerEntry) -> &'static str {
         SignInError::Discovery(_) | SignInError::BadUrl { .. } => "url",
         SignInError::Way(_) => "auth.client",
         SignInError::Registration(_) => "auth.registration",
+        SignInError::NoProvider { .. } => "auth.exchange.identityProvider",
         _ => "auth",
     }
 }

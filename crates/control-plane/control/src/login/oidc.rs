@@ -15,7 +15,8 @@ use narthex_login::{
     oidc::{Attempt, Callback, Identity, Keys, Metadata, OidcError, TokenRequest},
 };
 use narthex_model::{ErrorKind, PrincipalId, PrincipalKind, PrincipalName, Secret};
-use narthex_oauth_client::Guard;
+use narthex_oauth::client;
+use narthex_oauth_client::{Guard, LoginIdentity};
 use narthex_store::NewPrincipal;
 use narthex_wire::Payload;
 use tokio::{sync::Mutex, time::Instant};
@@ -145,7 +146,32 @@ impl Control {
         let token = attempt.id_token(&answer).map_err(LoginError::Oidc)?;
         let identity = provider.identify(&attempt, &token).await?;
         let principal = self.known_or_admitted(provider, &identity).await?;
-        self.begin_session(principal, LoginMethod::Oidc).await
+        let session = self.begin_session(principal, LoginMethod::Oidc).await?;
+        if provider.client.keeps_identity {
+            let identity = client::Identity {
+                refresh_token: attempt.refresh_token(&answer),
+                id_token: Some(token),
+            };
+            let identity = LoginIdentity {
+                provider: name.to_owned(),
+                issuer: provider.client.issuer_text.clone(),
+                token_endpoint: attempt.token_endpoint().clone(),
+                auth_methods: attempt.auth_methods().map(<[String]>::to_vec),
+                client_id: provider.client.client_id.clone(),
+                identity,
+            };
+            self.keep_identity(&session.principal, identity).await;
+        }
+        Ok(session)
+    }
+
+    /// Keeps the identity of a human for exchanges. The sign-in to narthex counts in any case.
+    async fn keep_identity(&self, principal: &PrincipalId, identity: LoginIdentity) {
+        let Some(sign_ins) = self.sign_ins() else { return };
+        let provider = identity.provider.clone();
+        if let Err(error) = sign_ins.keep_identity(principal.as_str(), identity).await {
+            tracing::warn!(%provider, %error, "the identity of a human is not stored");
+        }
     }
 
     async fn known_or_admitted(

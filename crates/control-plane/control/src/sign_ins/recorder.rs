@@ -1,7 +1,7 @@
 //! Counts and records requests for tokens, which no operator makes.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -9,8 +9,9 @@ use std::{
 };
 
 use narthex_audit::{Actor, Audit, AuditEvent, kind};
-use narthex_login::PublicOrigin;
+use narthex_login::{LoginOptions, PublicOrigin, oidc::Client};
 use narthex_model::{SharedGrant, WorkspaceId};
+use narthex_oauth::client::ClientIdentity;
 use narthex_oauth_client::{
     SignInHooks, SignIns,
     store::{GrantFacts, GrantKey},
@@ -35,6 +36,8 @@ pub struct SignInCounts {
     failed: AtomicU64,
     /// The origin at which humans sign in to narthex.
     origin: Option<PublicOrigin>,
+    /// The clients at the login providers, by name.
+    providers: BTreeMap<String, Client>,
 }
 
 impl SignInCounts {
@@ -42,6 +45,16 @@ impl SignInCounts {
     #[must_use]
     pub fn at(origin: Option<PublicOrigin>) -> Self {
         Self { origin, ..Self::default() }
+    }
+
+    /// The same with the login providers of these options. Those that keep no identity of humans
+    /// give none.
+    #[must_use]
+    pub fn with_logins(mut self, login: Option<&LoginOptions>) -> Self {
+        let providers = login.into_iter().flat_map(|login| &login.providers);
+        let kept = providers.filter(|one| one.client.keeps_identity);
+        self.providers = kept.map(|one| (one.name.clone(), one.client.clone())).collect();
+        self
     }
 
     /// The numbers, each with the name of its result.
@@ -58,6 +71,16 @@ impl SignInHooks for SignInCounts {
         if facts.is_some() {
             self.succeeded.fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    fn login_client(&self, provider: &str) -> Option<ClientIdentity> {
+        let Client { client_id, client_secret, .. } = self.providers.get(provider)?;
+        Some(ClientIdentity::new(client_id, client_secret.clone(), None))
+    }
+
+    fn login_page(&self, provider: &str) -> Option<Url> {
+        let origin = self.origin.as_ref().filter(|_| self.providers.contains_key(provider))?;
+        Url::parse(&origin.at(&format!("/signin/oidc/{provider}"))).ok()
     }
 
     fn page_of(&self, key: &GrantKey) -> Option<Url> {

@@ -20,6 +20,8 @@ pub struct Client {
     /// Narthex's client secret at the provider; `None` for a public client, which only PKCE
     /// protects.
     pub client_secret: Option<Secret>,
+    /// True if narthex keeps the identity of each human for exchanges (C31).
+    pub keeps_identity: bool,
 }
 
 impl Client {
@@ -40,7 +42,13 @@ impl Client {
             return Err(OidcError::BadIssuer);
         }
         let (issuer_text, client_id) = (issuer.to_owned(), client_id.into());
-        Ok(Self { issuer: url, issuer_text, client_id, client_secret })
+        Ok(Self { issuer: url, issuer_text, client_id, client_secret, keeps_identity: false })
+    }
+
+    /// The client that keeps the identity of each human, if it should.
+    #[must_use]
+    pub fn keeping_identity(self, keeps_identity: bool) -> Self {
+        Self { keeps_identity, ..self }
     }
 
     /// The address of the provider's metadata.

@@ -53,6 +53,20 @@ fn a_sign_in_asks_with_state_nonce_and_pkce_and_redeems_the_code() {
     assert_eq!(challenge, begun.sent("code_challenge"));
 }
 
+/// C31: only a client that keeps identities asks for a refresh token, and takes one.
+#[test]
+fn oauth_c31_a_refresh_token_is_taken_only_where_the_identity_is_kept() {
+    let answer = br#"{"id_token":"i","refresh_token":"s3cret-r","access_token":"a"}"#;
+    let plain = Begun::new();
+    assert_eq!(plain.attempt.refresh_token(answer), None);
+    let kept = Begun::of(client().keeping_identity(true), &metadata());
+    assert_eq!(kept.sent("scope"), "openid email profile offline_access");
+    assert_eq!(kept.attempt.refresh_token(answer).unwrap().expose(), "s3cret-r");
+    assert_eq!(kept.attempt.refresh_token(br#"{"id_token":"i"}"#), None);
+    assert_eq!(kept.attempt.token_endpoint().as_str(), "https://tokens.example/token");
+    assert_eq!(kept.attempt.auth_methods(), None);
+}
+
 #[test]
 fn a_provider_may_require_the_client_secret_in_the_body() {
     let mut document = metadata();

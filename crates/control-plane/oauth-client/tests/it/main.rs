@@ -9,6 +9,7 @@
 mod attacks;
 mod devices;
 mod embedding;
+mod exchanges;
 mod flow;
 mod humans;
 mod leaks;

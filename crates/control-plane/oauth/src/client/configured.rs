@@ -96,6 +96,7 @@ impl Settings {
             authorization_server,
             legacy,
             keep_alive: _,
+            exchange: _,
             grant: _,
         } = auth;
         let client = client.as_ref();
@@ -225,7 +226,7 @@ fn issuer(text: Option<&str>) -> Result<Option<String>, ConfiguredFault> {
 }
 
 /// Reads an address that gets credentials: https, or http on loopback.
-fn address(setting: &'static str, text: &str) -> Result<Url, ConfiguredFault> {
+pub(super) fn address(setting: &'static str, text: &str) -> Result<Url, ConfiguredFault> {
     let fault = |fault| ConfiguredFault::Address { setting, fault };
     let url = Url::parse(text).map_err(|_error| fault(AddressFault::NotUrl))?;
     Reach::of(&url).check(&url).map_err(fault)?;

@@ -74,6 +74,13 @@ pub(super) enum EntryProblem {
         "`clientSecret` is missing; the auth mode `clientCredentials` needs it, or a `privateKey`"
     )]
     NoClientProof,
+    #[error("the identity of a person is missing; add `idToken`, `refreshToken` or both")]
+    NoIdentity,
+    #[error(
+        "a server of a file belongs to no human; give `idToken` or `refreshToken` here, or put the \
+         server into the catalog, where each human has their own sign-in"
+    )]
+    ProviderOfCatalog,
     #[error("this is no private key in PEM, which begins with `-----BEGIN PRIVATE KEY-----`")]
     BadPrivateKey,
     #[error("unknown choice `{found}`; use one of {known}")]
@@ -127,7 +134,10 @@ impl EntryProblem {
             Self::Reference { .. } => "reference_unsupported",
             Self::NoAuthMode => "auth_mode_missing",
             Self::UnknownAuthMode { .. } => "auth_mode_unknown",
-            Self::NoAuthField { .. } | Self::NoClientProof => "auth_field_missing",
+            Self::NoAuthField { .. } | Self::NoClientProof | Self::NoIdentity => {
+                "auth_field_missing"
+            }
+            Self::ProviderOfCatalog => "provider_of_catalog",
             Self::BadPrivateKey => "private_key_invalid",
             Self::UnknownChoice { .. } => "choice_unknown",
             Self::FieldsExclude { .. } => "fields_exclude",
@@ -161,6 +171,7 @@ impl EntryProblem {
             Self::NoAuthMode => &["mode"],
             Self::NoAuthField { key, .. } => std::slice::from_ref(key),
             Self::NoClientProof => &["clientSecret", "privateKey"],
+            Self::NoIdentity => &["idToken", "refreshToken"],
             _ => &[],
         }
     }

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, path::PathBuf};
 
-use narthex_model::{Alias, SecretId, SecretPlace, ServerId};
+use narthex_model::{Alias, ExchangeKind, SecretId, SecretPlace, ServerId};
 
 use super::*;
 
@@ -174,6 +174,52 @@ fn sign_in(definition: &mut ServerDefinition) -> &mut AuthorizationCodeAuth {
     let ServerAuth::OAuth(oauth) = &mut remote(definition).auth else { panic!("no OAuth") };
     let OAuth::AuthorizationCode(auth) = &mut **oauth else { panic!("another mode") };
     auth
+}
+
+fn identity() -> ServerDefinition {
+    with_oauth(OAuth::AuthorizationCode(AuthorizationCodeAuth {
+        exchange: Some(Box::new(OAuthExchange {
+            kind: ExchangeKind::IdJag,
+            identity: ExchangeIdentity::Given(Box::new(GivenIdentity {
+                token_url: "https://idp/token".to_owned(),
+                client: OAuthClient { id: "c".to_owned(), secret: Some(Secret::new("s")) },
+                id_token: Some(Secret::new("id")),
+                refresh_token: Some(Secret::new("refresh")),
+            })),
+            audience: None,
+        })),
+        ..AuthorizationCodeAuth::default()
+    }))
+}
+
+fn exchanged(definition: &mut ServerDefinition) -> &mut OAuthExchange {
+    sign_in(definition).exchange.as_mut().unwrap()
+}
+
+fn given(definition: &mut ServerDefinition) -> &mut GivenIdentity {
+    match &mut exchanged(definition).identity {
+        ExchangeIdentity::Given(given) => given,
+        ExchangeIdentity::Login(provider) => panic!("{provider}"),
+    }
+}
+
+/// E49, C31: another identity of a person is another configuration.
+#[test]
+fn e49_each_field_of_an_exchange_counts() {
+    assert_all_differ(
+        identity,
+        &[
+            ("no exchange", |d| sign_in(d).exchange = None),
+            ("kind", |d| exchanged(d).kind = ExchangeKind::Token),
+            ("audience", |d| exchanged(d).audience = Some("x".to_owned())),
+            ("provider", |d| exchanged(d).identity = ExchangeIdentity::Login("x".to_owned())),
+            ("token url", |d| given(d).token_url.push('2')),
+            ("client id", |d| given(d).client.id.push('2')),
+            ("client secret", |d| given(d).client.secret = None),
+            ("ID token", |d| given(d).id_token = Some(Secret::new("id2"))),
+            ("refresh token", |d| given(d).refresh_token = None),
+        ],
+    );
 }
 
 /// E49, E52: every setting of a sign-in counts, and the order of scopes does not.

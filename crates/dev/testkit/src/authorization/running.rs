@@ -224,7 +224,7 @@ impl AuthorizationFixture {
                 audience: vec![site.mcp_url()],
                 family: site.books.new_family(),
             };
-            issue::issue(site, issue::Issue { grant, gives_refresh: true })
+            issue::issue(site, issue::Issue { grant, gives_refresh: true, nonce: None })
         })
     }
 
@@ -275,7 +275,8 @@ impl AuthorizationFixture {
     /// An ID token of an issuer about a person, for a client.
     #[must_use]
     pub fn id_token(&self, issuer: usize, client: &str, subject: &str) -> String {
-        self.site(|site| issue::id_token(site, issuer, client, subject))
+        let of = issue::IdTokenOf { issuer, client, subject };
+        self.site(|site| issue::id_token(site, &of, None))
     }
 
     fn site<T>(&self, read: impl FnOnce(&mut Site) -> T) -> T {

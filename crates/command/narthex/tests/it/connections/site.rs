@@ -92,7 +92,7 @@ impl Site {
     }
 
     pub(super) fn empty() -> Self {
-        Self::started(|_command| {})
+        Self::started(Settings::default(), |_| String::new(), |_command| {})
     }
 
     /// As [`Self::start`], with everything logged into the file `log` of the folder.
@@ -100,17 +100,35 @@ impl Site {
         // Elsewhere: the folder of `mcp.json` is watched, and each change is logged.
         let logs = tempfile::tempdir().unwrap();
         let (log, _path) = fs_err::File::create(logs.path().join("log")).unwrap().into_parts();
-        let site = Self::started(|command| {
-            command.env("NARTHEX_LOG", "trace").stderr(log);
-        });
+        let site = Self::started(
+            Settings::default(),
+            |_| String::new(),
+            |command| {
+                command.env("NARTHEX_LOG", "trace").stderr(log);
+            },
+        );
         site.has_server("default");
         (site, logs)
     }
 
-    fn started(change: impl FnOnce(&mut Command)) -> Self {
-        let fixture = AuthorizationFixture::start(Settings::default());
+    /// A daemon whose settings file has this text.
+    pub(super) fn with(
+        settings: Settings,
+        text: impl FnOnce(&AuthorizationFixture) -> String,
+    ) -> Self {
+        Self::started(settings, text, |_command| {})
+    }
+
+    fn started(
+        settings: Settings,
+        text: impl FnOnce(&AuthorizationFixture) -> String,
+        change: impl FnOnce(&mut Command),
+    ) -> Self {
+        let fixture = AuthorizationFixture::start(settings);
         let place = Place::with(&json!({}));
-        let words = ["up", "--config", "mcp.json", "--listen", "127.0.0.1:0"];
+        place.write("narthex.toml", &text(&fixture));
+        let files = ["--config", "mcp.json", "--settings", "narthex.toml"];
+        let words = [&["up", "--listen", "127.0.0.1:0"][..], &files].concat();
         let daemon = place.start_with(&words, change);
         let listening = daemon.event("listening");
         daemon.event("ready");
@@ -180,6 +198,33 @@ impl Site {
         let csrf = page.split_once("data-csrf=\"").unwrap().1.split('"').next().unwrap();
         csrf.clone_into(&mut human.csrf);
         human
+    }
+
+    /// A human who has signed in with the login provider `corp`, for which the fixture stands.
+    /// `before`: the browser of an earlier sign-in.
+    pub(super) fn signs_in_at_corp(&self, name: &'static str, before: Option<&Human>) -> Human {
+        self.fixture.change(|settings| name.clone_into(&mut settings.subject));
+        let origin = format!("http://localhost:{}", self.address.port());
+        let cookie = before.map(|human| human.cookie.clone()).unwrap_or_default();
+        let mut human = Human { name, origin, cookie, csrf: String::new() };
+        let begun = self.human(&human, "GET", "/signin/oidc/corp", "");
+        let attempt = cookies(&begun);
+        human.cookie = [&human.cookie[..], &attempt].join("; ").trim_start_matches("; ").to_owned();
+        let back = self.fixture.browse(&location(&begun)).unwrap();
+        let done = self.human(&human, "GET", &back[back.find("/signin").unwrap()..], "");
+        human.cookie = cookies(&done);
+        assert!(!human.cookie.is_empty(), "{done:?}");
+        let page = self.human(&human, "GET", "/signin", "").body;
+        let csrf = page.split_once("data-csrf=\"").unwrap_or_else(|| panic!("{page}")).1;
+        csrf.split('"').next().unwrap().clone_into(&mut human.csrf);
+        human
+    }
+
+    /// The human signs out of narthex.
+    #[track_caller]
+    pub(super) fn signs_out(&self, who: &Human) {
+        let form = format!("csrf={}", who.csrf);
+        assert_eq!(self.human(who, "POST", "/signout", &form).status, 303);
     }
 
     /// The answer of the authorization server to the sign-in of a human, as an address of narthex.
@@ -316,4 +361,24 @@ impl Site {
         let status = head.split(' ').nth(1).unwrap().parse().unwrap();
         Answer { status, head: head.to_owned(), body: body.to_owned() }
     }
+}
+
+/// The address that an answer leads to.
+fn location(answer: &Answer) -> String {
+    let found = answer.head.lines().find_map(|line| {
+        let (key, value) = line.split_once(": ")?;
+        key.eq_ignore_ascii_case("location").then(|| value.trim().to_owned())
+    });
+    found.unwrap_or_else(|| panic!("{answer:?}"))
+}
+
+/// The cookies that an answer sets, without those that it clears.
+fn cookies(answer: &Answer) -> String {
+    let set = answer.head.lines().filter_map(|line| {
+        let (key, value) = line.split_once(": ")?;
+        let pair = value.split(';').next()?.trim();
+        let is_set = key.eq_ignore_ascii_case("set-cookie") && !pair.ends_with('=');
+        is_set.then_some(pair)
+    });
+    set.collect::<Vec<_>>().join("; ")
 }

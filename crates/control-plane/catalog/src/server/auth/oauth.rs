@@ -1,11 +1,14 @@
 //! The two modes of OAuth of a server of the catalog.
 
+mod exchange;
+
 use narthex_model::{
     KEY_ALGORITHMS, OAuthPkce, OAuthRegistration, OAuthResource, PRIVATE_KEY_JWT, SecretMethod,
 };
 use serde::Serialize;
 use serde_json::Value;
 
+pub use self::exchange::EntryExchange;
 use super::text::{AuthText, credential_url, required, text, url};
 use crate::{
     fault::FaultCode,
@@ -102,6 +105,9 @@ pub struct EntrySignIn {
     /// True if idle grants are renewed before their refresh token ends.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub keep_alive: bool,
+    /// The exchange that gives the tokens, in place of a sign-in at the authorization server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exchange: Option<EntryExchange>,
 }
 
 /// A client that was registered manually.
@@ -323,6 +329,7 @@ pub(super) fn sign_in(reader: &mut Reader, auth: &Object<'_>) -> Option<EntrySig
         "authorizationServer",
         "legacy",
         "keepAlive",
+        "exchange",
     ];
     reader.only(auth, &keys);
     let client = match reader.object(auth, "client") {
@@ -342,6 +349,7 @@ pub(super) fn sign_in(reader: &mut Reader, auth: &Object<'_>) -> Option<EntrySig
         authorization_server: credential_url(reader, auth, "authorizationServer"),
         legacy: reader.flag(auth, "legacy").unwrap_or_default(),
         keep_alive: reader.flag(auth, "keepAlive").unwrap_or_default(),
+        exchange: exchange::read(reader, auth),
     })
 }
 

@@ -3,6 +3,8 @@
 //! Contradictory settings are faults: a sign-in that ignores one of two settings could send
 //! credentials to a place that the operator has not meant.
 
+mod exchange;
+
 use std::time::Duration;
 
 use narthex_model::{
@@ -40,7 +42,7 @@ const CLIENT_CREDENTIALS_KEYS: [&str; 12] = [
     "authorizationServer",
 ];
 
-const AUTHORIZATION_CODE_KEYS: [&str; 14] = [
+const AUTHORIZATION_CODE_KEYS: [&str; 15] = [
     "mode",
     "scopes",
     "client",
@@ -55,6 +57,7 @@ const AUTHORIZATION_CODE_KEYS: [&str; 14] = [
     "authorizationServer",
     "legacy",
     "keepAlive",
+    "exchange",
 ];
 
 pub(super) fn client_credentials(
@@ -166,6 +169,7 @@ pub(super) fn authorization_code(reader: &mut Reader<'_>, auth: &Fields, at: &Pl
         authorization_server: reader.credential_url(auth, at, "authorizationServer"),
         legacy: reader.flag(auth, at, "legacy").unwrap_or_default(),
         keep_alive: reader.flag(auth, at, "keepAlive").unwrap_or_default(),
+        exchange: exchange::read(reader, auth, at),
         grant: None,
     };
     ServerAuth::OAuth(Box::new(OAuth::AuthorizationCode(settings)))

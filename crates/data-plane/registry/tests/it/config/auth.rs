@@ -1,8 +1,9 @@
 //! The four auth modes.
 
 use narthex_model::{
-    AuthorizationCodeAuth, ClientCredentialsAuth, ClientProof, OAuth, OAuthClient, OAuthPkce,
-    OAuthRegistration, OAuthResource, OAuthScopes, OAuthTokens, Secret, SecretMethod, ServerAuth,
+    AuthorizationCodeAuth, ClientCredentialsAuth, ClientProof, ExchangeIdentity, ExchangeKind,
+    GivenIdentity, OAuth, OAuthClient, OAuthExchange, OAuthPkce, OAuthRegistration, OAuthResource,
+    OAuthScopes, OAuthTokens, Secret, SecretMethod, ServerAuth,
 };
 
 use super::*;
@@ -289,6 +290,79 @@ fn e25_each_setting_of_a_sign_in_is_read() {
     assert_eq!(read, OAuth::AuthorizationCode(wanted));
     let plain = oauth(&sign_in(r#""scopes": []"#));
     assert_eq!(plain, OAuth::AuthorizationCode(AuthorizationCodeAuth::default()));
+}
+
+fn identity(exchange: &str) -> String {
+    sign_in(&format!(r#""client": {{ "clientId": "c" }}, "exchange": {{ {exchange} }}"#))
+}
+
+/// C31: the identity of a person is given by tokens of the company's provider.
+#[test]
+fn oauth_c31_each_setting_of_an_exchange_is_read() {
+    let read = oauth(&identity(
+        r#""type": "idJag", "tokenUrl": "https://idp.test/token", "clientId": "i",
+           "clientSecret": "${env:KEY}", "idToken": "${env:KEY}", "refreshToken": "${env:KEY}""#,
+    ));
+    let given = GivenIdentity {
+        token_url: "https://idp.test/token".to_owned(),
+        client: OAuthClient { id: "i".to_owned(), secret: Some(Secret::new("k-123")) },
+        id_token: Some(Secret::new("k-123")),
+        refresh_token: Some(Secret::new("k-123")),
+    };
+    let exchange = OAuthExchange {
+        kind: ExchangeKind::IdJag,
+        identity: ExchangeIdentity::Given(Box::new(given)),
+        audience: None,
+    };
+    let wanted = AuthorizationCodeAuth {
+        client: Some(OAuthClient { id: "c".to_owned(), secret: None }),
+        exchange: Some(Box::new(exchange)),
+        ..AuthorizationCodeAuth::default()
+    };
+    assert_eq!(read, OAuth::AuthorizationCode(wanted));
+}
+
+/// C31, C32: settings that cannot work are refused with their field.
+#[test]
+fn oauth_c31_an_exchange_that_cannot_work_is_refused() {
+    let idp = r#""tokenUrl": "https://idp.test/token", "clientId": "i""#;
+    let token = r#""idToken": "${env:KEY}""#;
+    for (exchange, parts) in [
+        (format!("{idp}, {token}"), ["`servers.x.auth.exchange`: `type` is missing", ""]),
+        (format!(r#""type": "idJag", {idp}"#), ["auth.exchange`: the identity", "`refreshToken`"]),
+        (
+            format!(r#""type": "idJag", "clientId": "i", {token}"#),
+            ["auth.exchange`: `tokenUrl` is missing", ""],
+        ),
+        (
+            format!(
+                r#""type": "idJag", "tokenUrl": "http://idp.test/t", "clientId": "i", {token}"#
+            ),
+            ["auth.exchange.tokenUrl`: the address gets credentials", "https"],
+        ),
+        (
+            format!(r#""type": "token", {idp}, {token}"#),
+            ["auth.client`: `client` and `token` exclude each other", ""],
+        ),
+        (
+            format!(r#""type": "idJag", {idp}, {token}, "audience": "a""#),
+            ["auth.exchange.audience`: `audience` and `idJag` exclude each other", ""],
+        ),
+        (
+            r#""type": "idJag", "identityProvider": "okta""#.to_owned(),
+            ["auth.exchange.identityProvider`: a server of a file belongs to no human", "catalog"],
+        ),
+    ] {
+        let text = refused(&identity(&exchange));
+        for part in parts {
+            assert!(text.contains(part), "{exchange}: {text}");
+        }
+        assert!(!text.contains("k-123"), "{text}");
+    }
+    let alone = format!(r#""exchange": {{ "type": "idJag", {idp}, {token} }}"#);
+    assert_refused(&sign_in(&alone), &["auth.exchange.type`: `idJag` needs `client`"]);
+    let legacy = format!(r#""legacy": true, "exchange": {{ "type": "token", {idp}, {token} }}"#);
+    assert_refused(&sign_in(&legacy), &["auth.legacy`: `legacy` and `exchange` exclude"]);
 }
 
 /// D8: a sign-in sets the header itself.
