@@ -180,6 +180,7 @@ pub(crate) async fn show(holding: &Holding, alias: &str, attempt: OpenAttempt) {
     let attempt = Arc::new(attempt);
     holding.update(|state| {
         state.attempt = Some(Arc::clone(&attempt));
+        state.reopens_at = None;
         state.trouble = None;
     });
     let options = &holding.parts.options;

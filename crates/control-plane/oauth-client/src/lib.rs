@@ -9,6 +9,7 @@
 //! that it is for, and sealed in the store.
 
 mod attempt_row;
+mod attempts;
 mod belonging;
 mod client_choice;
 mod consent;

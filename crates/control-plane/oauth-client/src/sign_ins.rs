@@ -9,7 +9,7 @@ use tokio::sync::broadcast;
 use url::Url;
 
 use crate::{
-    SignInError, SignInTarget,
+    SignInError, SignInTarget, attempts,
     consent::{self, BeginAs, Consent},
     credential::ServerCredential,
     device::{self, DeviceBegun, DeviceState, Devices},
@@ -24,7 +24,7 @@ use crate::{
     options::SignInOptions,
     sign_out::{self, SignedOut},
     state::OpenAttempt,
-    store::{GrantFacts, GrantKey},
+    store::{GrantFacts, GrantKey, StoreFault},
 };
 
 /// Number of changes that a slow subscriber may miss.
@@ -81,6 +81,7 @@ impl SignIns {
         let parts = Parts {
             fetcher: Fetcher::new(&options),
             changes: broadcast::Sender::new(CHANGES),
+            failures: broadcast::Sender::new(CHANGES),
             stop: options.shutdown.child_token(),
             options,
         };
@@ -98,6 +99,24 @@ impl SignIns {
     #[must_use]
     pub fn changes(&self) -> broadcast::Receiver<GrantKey> {
         self.inner.parts.changes.subscribe()
+    }
+
+    /// The grants for which a request for tokens fails from now on, with the time and the reason.
+    #[must_use]
+    pub fn failures(&self) -> broadcast::Receiver<(GrantKey, GrantFacts)> {
+        self.inner.parts.failures.subscribe()
+    }
+
+    /// Compares the open attempts of this process with the store, which another process may have
+    /// ended. The address of one that has ended is shown no longer. If no tokens follow, the grant
+    /// is among the [changes](Self::changes), so that another attempt is opened.
+    ///
+    /// Costs nothing while no attempt is open. The owner calls it again and again.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn see_ended_attempts(&self) -> Result<(), StoreFault> {
+        attempts::see_ended(&self.inner.parts, &self.inner.known).await
     }
 
     /// Starts a sign-in by a person, or gives the open one.
@@ -198,12 +217,8 @@ impl SignIns {
                 Ok(Finished { key, alias, facts: row.facts })
             }
             Err(failed) => {
-                for one in &all {
-                    let is_it = |open: &Arc<OpenAttempt>| open.state_hash == state_hash;
-                    one.holding.update(|state| {
-                        state.attempt = state.attempt.take().filter(|open| !is_it(open));
-                    });
-                }
+                let now = self.inner.parts.now();
+                all.iter().for_each(|one| one.holding.attempt_ended(&state_hash, now));
                 if let (Some(own), Some(next)) = (own, failed.next) {
                     consent::show(&own.holding, &alias, *next).await;
                 }
