@@ -79,7 +79,7 @@ async fn oauth_c25_a_failure_elsewhere_is_shown_and_the_token_stays() {
     world.advance(3601);
     one.call("whoami").await.unwrap_err();
     two.sign_ins.changed_elsewhere(&key());
-    two.sign_ins.close().await;
+    turns().await;
     let facts = two.sign_ins.status(&key()).unwrap().facts;
     assert_eq!(facts.failed_at, Some(world.fixture.now_s()));
     assert!(world.store.grant(key()).await.unwrap().is_some());
