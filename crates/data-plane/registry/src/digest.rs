@@ -4,10 +4,10 @@ use std::{path::Path, time::Duration};
 
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use narthex_model::{
-    ApiKeyAuth, AuthorizationCodeAuth, ClientCredentialsAuth, ClientProof, HeaderSource,
-    HttpTarget, NamedSecret, OAuth, OAuthClient, OAuthPkce, OAuthRegistration, OAuthResource,
-    OAuthTokens, Secret, SecretMethod, SecretName, ServerAuth, ServerDefinition, SharedGrant,
-    StdioTarget, Target, WorkspaceId,
+    ApiKeyAuth, AuthErrorPattern, AuthorizationCodeAuth, ClientCredentialsAuth, ClientProof,
+    HeaderSource, HttpTarget, NamedSecret, OAuth, OAuthClient, OAuthPkce, OAuthRegistration,
+    OAuthResource, OAuthTokens, Secret, SecretMethod, SecretName, ServerAuth, ServerDefinition,
+    SharedGrant, StdioTarget, Target, WorkspaceId,
 };
 use sha2::Sha256;
 
@@ -217,6 +217,7 @@ impl Fields {
             authorization_server,
             legacy,
             keep_alive,
+            auth_error,
             grant,
         } = auth;
         self.many(scopes.iter().map(String::as_str));
@@ -242,6 +243,7 @@ impl Fields {
         self.optional(authorization_server.as_deref());
         self.flag(*legacy);
         self.flag(*keep_alive);
+        self.optional(auth_error.as_ref().map(AuthErrorPattern::as_str));
         self.grant(grant.as_ref());
     }
 

@@ -8,7 +8,7 @@ pub use address::{CredentialAddressFault, check_credential_address};
 
 use serde::{Serialize, Serializer};
 
-use crate::{Secret, SecretName, ServerId, WorkspaceId};
+use crate::{AuthErrorPattern, Secret, SecretName, ServerId, WorkspaceId};
 
 /// The authentication of requests to a server.
 #[derive(Debug, Clone, PartialEq)]
@@ -48,6 +48,18 @@ impl ServerAuth {
             Self::OAuth(oauth) => match &**oauth {
                 OAuth::ClientCredentials(auth) => auth.grant.as_ref(),
                 OAuth::AuthorizationCode(auth) => auth.grant.as_ref(),
+            },
+        }
+    }
+
+    /// The tool error that counts as a refused token.
+    #[must_use]
+    pub fn auth_error(&self) -> Option<&AuthErrorPattern> {
+        match self {
+            Self::None | Self::Unstated | Self::ApiKey(_) => None,
+            Self::OAuth(oauth) => match &**oauth {
+                OAuth::ClientCredentials(_) => None,
+                OAuth::AuthorizationCode(auth) => auth.auth_error.as_ref(),
             },
         }
     }
@@ -308,6 +320,8 @@ pub struct AuthorizationCodeAuth {
     pub legacy: bool,
     /// True if idle grants are renewed before their refresh token ends.
     pub keep_alive: bool,
+    /// The tool error that counts as a refused token. `None`: HTTP alone says so.
+    pub auth_error: Option<AuthErrorPattern>,
     /// The grants of a server of the catalog, one for each human. `None` takes the one of the row's
     /// alias.
     pub grant: Option<SharedGrant>,

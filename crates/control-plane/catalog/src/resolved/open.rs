@@ -451,6 +451,7 @@ impl Opener<'_> {
             authorization_server: auth.authorization_server.clone(),
             legacy: auth.legacy,
             keep_alive: auth.keep_alive,
+            auth_error: auth.auth_error.clone(),
             // The caller knows the workspace.
             grant: None,
         })

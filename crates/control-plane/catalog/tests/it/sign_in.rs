@@ -2,8 +2,9 @@
 
 use narthex_catalog::ServerEntry;
 use narthex_model::{
-    AuthorizationCodeAuth, ClientCredentialsAuth, ClientProof, OAuth, OAuthClient, OAuthPkce,
-    OAuthRegistration, OAuthResource, Secret, SecretMethod, ServerAuth, Target,
+    AuthErrorPattern, AuthorizationCodeAuth, ClientCredentialsAuth, ClientProof, OAuth,
+    OAuthClient, OAuthPkce, OAuthRegistration, OAuthResource, Secret, SecretMethod, ServerAuth,
+    Target,
 };
 use serde_json::{Value, json};
 
@@ -99,7 +100,7 @@ fn x_m13_a_sign_in_has_all_settings_of_a_file() {
         "redirectUri": "https://n.test/oauth/callback", "resource": "omit",
         "registration": "preregistered", "pkce": "assume", "refreshScope": false,
         "clientName": "Agents", "authorizationServer": "https://id.test", "legacy": true,
-        "keepAlive": true });
+        "keepAlive": true, "authError": "$.structuredContent.code=401" });
     let wanted = AuthorizationCodeAuth {
         scopes: ["a".to_owned()].into(),
         client: Some(OAuthClient { id: "c".to_owned(), secret: Some(Secret::new("canary")) }),
@@ -113,6 +114,7 @@ fn x_m13_a_sign_in_has_all_settings_of_a_file() {
         authorization_server: Some("https://id.test".to_owned()),
         legacy: true,
         keep_alive: true,
+        auth_error: AuthErrorPattern::new("$.structuredContent.code=401").ok(),
         grant: None,
     };
     assert_eq!(opened(&auth), OAuth::AuthorizationCode(wanted));
@@ -132,7 +134,8 @@ fn o35_the_normal_form_of_a_sign_in_is_read_again() {
         json!({ "mode": "authorizationCode" }),
         json!({ "mode": "authorizationCode", "resource": "https://s.test", "pkce": "require",
                 "registration": "dcr", "refreshScope": true, "clientName": "n",
-                "authorizationServer": "https://id.test", "legacy": true, "keepAlive": true }),
+                "authorizationServer": "https://id.test", "legacy": true, "keepAlive": true,
+                "authError": "not logged in" }),
     ] {
         let read = server(&entry(&auth));
         let written = serde_json::to_value(&read).unwrap();

@@ -96,6 +96,7 @@ impl Settings {
             authorization_server,
             legacy,
             keep_alive: _,
+            auth_error: _,
             grant: _,
         } = auth;
         let client = client.as_ref();

@@ -245,6 +245,9 @@ fn e49_each_field_of_an_authorization_code_counts() {
             ("issuer", |d| sign_in(d).authorization_server = Some("x".to_owned())),
             ("legacy", |d| sign_in(d).legacy = true),
             ("keep alive", |d| sign_in(d).keep_alive = true),
+            ("refusal in an error", |d| {
+                sign_in(d).auth_error = AuthErrorPattern::new("not logged in").ok();
+            }),
             ("grant", |d| sign_in(d).grant = Some(grant("team", "a"))),
             ("grant of another workspace", |d| sign_in(d).grant = Some(grant("other", "a"))),
             ("grant of another server", |d| sign_in(d).grant = Some(grant("team", "b"))),

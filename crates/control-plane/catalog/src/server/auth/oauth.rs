@@ -1,7 +1,8 @@
 //! The two modes of OAuth of a server of the catalog.
 
 use narthex_model::{
-    KEY_ALGORITHMS, OAuthPkce, OAuthRegistration, OAuthResource, PRIVATE_KEY_JWT, SecretMethod,
+    AuthErrorFault, AuthErrorPattern, KEY_ALGORITHMS, OAuthPkce, OAuthRegistration, OAuthResource,
+    PRIVATE_KEY_JWT, SecretMethod,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -102,6 +103,9 @@ pub struct EntrySignIn {
     /// True if idle grants are renewed before their refresh token ends.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub keep_alive: bool,
+    /// The tool error that counts as a refused token.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub auth_error: Option<AuthErrorPattern>,
 }
 
 /// A client that was registered manually.
@@ -323,6 +327,7 @@ pub(super) fn sign_in(reader: &mut Reader, auth: &Object<'_>) -> Option<EntrySig
         "authorizationServer",
         "legacy",
         "keepAlive",
+        "authError",
     ];
     reader.only(auth, &keys);
     let client = match reader.object(auth, "client") {
@@ -342,6 +347,7 @@ pub(super) fn sign_in(reader: &mut Reader, auth: &Object<'_>) -> Option<EntrySig
         authorization_server: credential_url(reader, auth, "authorizationServer"),
         legacy: reader.flag(auth, "legacy").unwrap_or_default(),
         keep_alive: reader.flag(auth, "keepAlive").unwrap_or_default(),
+        auth_error: auth_error(reader, auth),
     })
 }
 
@@ -350,6 +356,25 @@ fn client_of(reader: &mut Reader, client: &Object<'_>) -> Option<AuthClient> {
     let client_id = required(reader, client, "clientId", "client id");
     let client_secret = text(reader, client, "clientSecret");
     Some(AuthClient { client_id: client_id?, client_secret })
+}
+
+fn auth_error(reader: &mut Reader, auth: &Object<'_>) -> Option<AuthErrorPattern> {
+    match AuthErrorPattern::new(reader.text(auth, "authError")?) {
+        Ok(pattern) => Some(pattern),
+        Err(fault) => {
+            let (message, remedy) = match fault {
+                AuthErrorFault::Length => {
+                    ("a pattern has 3 to 300 bytes", "write a text of the error")
+                }
+                AuthErrorFault::Path => (
+                    "after `$.` come 1 to 8 names of members with dots between them",
+                    "write a path such as `$.structuredContent.code=401`",
+                ),
+            };
+            reader.invalid(&auth.at.key("authError"), message, remedy);
+            None
+        }
+    }
 }
 
 fn resource(reader: &mut Reader, auth: &Object<'_>) -> Option<OAuthResource> {

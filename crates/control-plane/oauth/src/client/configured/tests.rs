@@ -51,6 +51,7 @@ fn e26_each_setting_of_a_sign_in_is_taken() {
         authorization_server: Some("https://as.example/tenant".to_owned()),
         legacy: true,
         keep_alive: true,
+        auth_error: None,
         grant: None,
     };
     let settings = Settings::of(&auth).unwrap();

@@ -6,9 +6,9 @@
 use std::time::Duration;
 
 use narthex_model::{
-    AuthSecret, AuthorizationCodeAuth, ClientCredentialsAuth, ClientProof, KEY_ALGORITHMS, OAuth,
-    OAuthClient, OAuthPkce, OAuthRegistration, OAuthResource, OAuthScopes, OAuthTokens,
-    PRIVATE_KEY_JWT, Secret, SecretMethod, ServerAuth, check_credential_address,
+    AuthErrorPattern, AuthSecret, AuthorizationCodeAuth, ClientCredentialsAuth, ClientProof,
+    KEY_ALGORITHMS, OAuth, OAuthClient, OAuthPkce, OAuthRegistration, OAuthResource, OAuthScopes,
+    OAuthTokens, PRIVATE_KEY_JWT, Secret, SecretMethod, ServerAuth, check_credential_address,
 };
 
 use super::super::{
@@ -40,7 +40,7 @@ const CLIENT_CREDENTIALS_KEYS: [&str; 12] = [
     "authorizationServer",
 ];
 
-const AUTHORIZATION_CODE_KEYS: [&str; 14] = [
+const AUTHORIZATION_CODE_KEYS: [&str; 15] = [
     "mode",
     "scopes",
     "client",
@@ -55,6 +55,7 @@ const AUTHORIZATION_CODE_KEYS: [&str; 14] = [
     "authorizationServer",
     "legacy",
     "keepAlive",
+    "authError",
 ];
 
 pub(super) fn client_credentials(
@@ -166,6 +167,7 @@ pub(super) fn authorization_code(reader: &mut Reader<'_>, auth: &Fields, at: &Pl
         authorization_server: reader.credential_url(auth, at, "authorizationServer"),
         legacy: reader.flag(auth, at, "legacy").unwrap_or_default(),
         keep_alive: reader.flag(auth, at, "keepAlive").unwrap_or_default(),
+        auth_error: auth_error(reader, auth, at),
         grant: None,
     };
     ServerAuth::OAuth(Box::new(OAuth::AuthorizationCode(settings)))
@@ -196,6 +198,17 @@ fn registration(
         | OAuthRegistration::Dcr => {}
     }
     Some(way)
+}
+
+fn auth_error(reader: &mut Reader<'_>, auth: &Fields, at: &Place) -> Option<AuthErrorPattern> {
+    let text = reader.filled(auth, at, "authError")?;
+    match AuthErrorPattern::new(&text.value) {
+        Ok(pattern) => Some(pattern),
+        Err(fault) => {
+            reader.fault(&at.key("authError"), EntryProblem::AuthError(fault));
+            None
+        }
+    }
 }
 
 fn resource(reader: &mut Reader<'_>, auth: &Fields, at: &Place) -> Option<OAuthResource> {
