@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use narthex_oauth::{
     challenge::Bearer,
-    client::{ATTEMPT_LIFE, Attempt, Binding, Flow, Found, Plan, shown_url},
+    client::{ATTEMPT_LIFE, Attempt, Binding, DiscoveryError, Flow, Found, Plan, shown_url},
     metadata::ServerMetadata,
     scopes::Scopes,
 };
@@ -16,6 +16,7 @@ use crate::{
     client_choice::{Choice, keys_of},
     discover::Search,
     entry::Person,
+    first_request::{self, FirstAnswer},
     grant_row::{Client, ClientKind},
     holding::{Holding, Parts},
     state::OpenAttempt,
@@ -123,9 +124,15 @@ pub(crate) async fn open(holding: &Holding, consent: Consent) -> Result<(), Sign
         return Ok(());
     }
     let guard = holding.guard().await;
+    // A sign-in that no refused request has begun.
+    let asked = match &challenge {
+        Some(_) => None,
+        None => Some(first_request::ask(&parts.fetcher, &guard, &entry.url).await),
+    };
+    let asked = asked.as_ref().and_then(FirstAnswer::challenge);
     let search = Search {
         server: &entry.url,
-        challenge: challenge.as_ref(),
+        challenge: challenge.as_ref().or(asked),
         flow: Flow::Browser,
         settings: &person.settings,
     };
@@ -155,23 +162,32 @@ pub(crate) async fn open(holding: &Holding, consent: Consent) -> Result<(), Sign
     Ok(())
 }
 
-/// Finds the authorization server, and a client there. Begins no sign-in.
+/// Finds the authorization server, and a client there. Begins no sign-in. True if the server has
+/// answered a request without a token.
 ///
 /// # Errors
 /// When the authorization server cannot be found, or takes no client.
-pub(crate) async fn prepare(holding: &Holding) -> Result<(), SignInError> {
+pub(crate) async fn prepare(holding: &Holding) -> Result<bool, SignInError> {
     let entry = holding.entry();
     let person = entry.person()?;
-    let guard = holding.guard().await;
+    let (guard, fetcher) = (holding.guard().await, &holding.parts.fetcher);
+    let first = first_request::ask(fetcher, &guard, &entry.url).await;
     let search = Search {
         server: &entry.url,
-        challenge: None,
+        challenge: first.challenge(),
         flow: Flow::Browser,
         settings: &person.settings,
     };
-    let found = search.run(&holding.parts.fetcher, &guard).await?;
+    let is_open = matches!(first, FirstAnswer::Open);
+    let found = match search.run(fetcher, &guard).await {
+        Err(SignInError::Discovery(DiscoveryError::NoResourceMetadata { .. })) if is_open => {
+            return Err(SignInError::NotAsked { server: entry.alias.clone() });
+        }
+        found => found?,
+    };
     let choice = Choice { person, found: &found, is_anew: false, is_for_devices: false };
-    choice.make(holding, &guard).await.map(drop)
+    choice.make(holding, &guard).await?;
+    Ok(is_open)
 }
 
 /// Makes an attempt the open one of a server; the attempt before it ends (E107).

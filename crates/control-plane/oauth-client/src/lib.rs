@@ -21,6 +21,7 @@ mod error;
 mod fetch;
 mod file_store;
 mod finish;
+mod first_request;
 mod grant_row;
 mod guard;
 mod holding;
@@ -47,6 +48,6 @@ pub use self::{
     finish::{BrowserAnswer, Finished},
     memory_store::MemoryStore,
     options::{Clock, NoHooks, RedirectBases, SignInHooks, SignInOptions, SystemClock},
-    sign_ins::{Begun, GrantStatus, SignIns},
+    sign_ins::{Begun, GrantStatus, Prepared, SignIns},
     sign_out::{Revoked, SignedOut},
 };

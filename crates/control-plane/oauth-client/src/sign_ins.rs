@@ -57,6 +57,13 @@ pub struct Begun {
     pub redirect_uri: Url,
 }
 
+/// A server for which all is found that a sign-in needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Prepared {
+    /// True if the server has answered a request without a token: it may need no sign-in.
+    pub is_open: bool,
+}
+
 /// The status of a grant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GrantStatus {
@@ -154,16 +161,20 @@ impl SignIns {
     }
 
     /// Finds the authorization server of a server, and registers narthex there if that is the way:
-    /// what a later sign-in needs (X-M13). No sign-in begins, and nothing else is stored.
+    /// what a later sign-in needs (X-M13). No sign-in begins, and nothing else is stored. The server
+    /// is asked once without a token, as its refusal may name its metadata.
     ///
     /// # Errors
     /// When the authorization server cannot be found, or takes no client.
-    pub async fn prepare(&self, server: &SignInTarget) -> Result<(), SignInError> {
+    pub async fn prepare(&self, server: &SignInTarget) -> Result<Prepared, SignInError> {
         let SignInTarget { key, alias, url, auth, session: _ } = server;
         let parts = Arc::clone(&self.inner.parts);
         let holding = Holding::new(parts, key.clone(), Entry::new(alias, url, auth), 0);
         let options = &self.inner.parts.options;
-        let preparing = async move { consent::prepare(&holding).await };
+        let preparing = async move {
+            let is_open = consent::prepare(&holding).await?;
+            Ok(Prepared { is_open })
+        };
         let ended = options.tasks.spawn_on(preparing, &options.runtime).await;
         ended.unwrap_or(Err(SignInError::Stopped))
     }
