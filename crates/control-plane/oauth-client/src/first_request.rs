@@ -1,4 +1,4 @@
-//! The one request without a token that asks a server for its challenge.
+//! The request without a token that asks a server for its challenge.
 //!
 //! Some servers name their metadata in the refusal alone (C3), so a sign-in that no refused request
 //! has begun asks for one.
@@ -10,7 +10,7 @@ use narthex_wire::{
     headers::{MCP_METHOD, MCP_PROTOCOL_VERSION, MCP_SESSION_ID},
     meta_key, method,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use url::Url;
 
 use crate::{fetch::Fetcher, guard::Guard};
@@ -36,39 +36,66 @@ impl FirstAnswer {
     }
 }
 
-/// Asks a server, without a token, which revisions it speaks: every era answers this, and no server
-/// acts on it.
+/// Asks a server, without a token, which revisions it speaks; one that knows no such question gets
+/// the first message of a session. No server acts on either.
 pub(crate) async fn ask(fetcher: &Fetcher, guard: &Guard, server: &Url) -> FirstAnswer {
-    let (mut headers, revision) = (HeaderMap::new(), Revision::LATEST.as_str());
-    let json = HeaderValue::from_static("application/json");
-    headers.insert(header::CONTENT_TYPE, json);
-    let both = HeaderValue::from_static("application/json, text/event-stream");
-    headers.insert(header::ACCEPT, both);
+    for (headers, body) in [discover(), initialize()] {
+        let asked = fetcher.ask_server(guard, server, Method::POST, headers, body);
+        let Some(answer) = asked.await else { return FirstAnswer::Unclear };
+        if let Some(session) = answer.headers.get(MCP_SESSION_ID) {
+            // Some servers open a session even for a request that they refuse.
+            let headers = HeaderMap::from_iter([(MCP_SESSION_ID, session.clone())]);
+            let ended = fetcher.ask_server(guard, server, Method::DELETE, headers, Vec::new());
+            drop(ended.await);
+        }
+        let challenges = answer.headers.get_all(header::WWW_AUTHENTICATE).iter();
+        let challenges: Vec<_> = challenges.filter_map(|value| value.to_str().ok()).collect();
+        match answer.status {
+            // Some servers refuse requests without a token in this way, too.
+            401 | 403 => return FirstAnswer::Refused(Bearer::find(challenges)),
+            200..=299 => return FirstAnswer::Open,
+            _ => {}
+        }
+    }
+    FirstAnswer::Unclear
+}
+
+/// The question of revision 2026-07-28.
+fn discover() -> (HeaderMap, Vec<u8>) {
+    let revision = Revision::LATEST.as_str();
+    let mut headers = headers();
     headers.insert(MCP_PROTOCOL_VERSION, HeaderValue::from_static(revision));
     headers.insert(MCP_METHOD, HeaderValue::from_static(method::SERVER_DISCOVER));
     let meta = json!({
         (meta_key::PROTOCOL_VERSION): revision,
-        (meta_key::CLIENT_INFO): {"name": "narthex", "version": env!("CARGO_PKG_VERSION")},
+        (meta_key::CLIENT_INFO): client(),
         (meta_key::CLIENT_CAPABILITIES): {},
     });
-    let body = json!({
-        "jsonrpc": "2.0", "id": 1, "method": method::SERVER_DISCOVER, "params": {"_meta": meta},
+    (headers, message(method::SERVER_DISCOVER, &json!({"_meta": meta})))
+}
+
+/// The first message of older revisions.
+fn initialize() -> (HeaderMap, Vec<u8>) {
+    let revision = Revision::LEGACY_LATEST.as_str();
+    let parameters = json!({
+        "protocolVersion": revision, "capabilities": {}, "clientInfo": client(),
     });
-    let body = body.to_string().into_bytes();
-    let Some(answer) = fetcher.ask_server(guard, server, Method::POST, headers, body).await else {
-        return FirstAnswer::Unclear;
-    };
-    if let Some(session) = answer.headers.get(MCP_SESSION_ID) {
-        // Some servers open a session even for a request that they refuse.
-        let headers = HeaderMap::from_iter([(MCP_SESSION_ID, session.clone())]);
-        drop(fetcher.ask_server(guard, server, Method::DELETE, headers, Vec::new()).await);
-    }
-    let challenges = answer.headers.get_all(header::WWW_AUTHENTICATE).iter();
-    let challenges: Vec<_> = challenges.filter_map(|value| value.to_str().ok()).collect();
-    match answer.status {
-        // Some servers refuse requests without a token in this way, too.
-        401 | 403 => FirstAnswer::Refused(Bearer::find(challenges)),
-        200..=299 => FirstAnswer::Open,
-        _ => FirstAnswer::Unclear,
-    }
+    (headers(), message(method::INITIALIZE, &parameters))
+}
+
+fn client() -> Value {
+    json!({"name": "narthex", "version": env!("CARGO_PKG_VERSION")})
+}
+
+fn message(method: &str, parameters: &Value) -> Vec<u8> {
+    let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": parameters});
+    message.to_string().into_bytes()
+}
+
+fn headers() -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    let (json, both) = ("application/json", "application/json, text/event-stream");
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(json));
+    headers.insert(header::ACCEPT, HeaderValue::from_static(both));
+    headers
 }
