@@ -397,3 +397,6 @@ pub(crate) async fn forget(control: &Control, name: &str) {
         );
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -240,3 +240,32 @@ fn text(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
     let text = values.collect::<Vec<_>>().join(", ");
     (!text.is_empty()).then_some(text)
 }
+
+#[cfg(test)]
+mod tests {
+    use narthex_login::DoorOptions;
+    use narthex_oauth::server::Door;
+    use narthex_testkit::peer::{self, Peer};
+
+    use super::*;
+
+    /// A3: a document of the greatest length is read, and a longer one is none.
+    #[tokio::test]
+    async fn door_a3_a_document_that_is_too_long_is_not_read() {
+        let server = DoorServer::new(
+            DoorOptions::new(Door::new("http://127.0.0.1:7717").unwrap()),
+            std::sync::Arc::default(),
+        );
+        for (length, is_read) in [(FETCH.bytes, true), (FETCH.bytes + 1, false)] {
+            let peer =
+                Peer::start(move |_seen| peer::text(200, "application/json", "x".repeat(length)))
+                    .await;
+            let url = Url::parse(&peer.url).unwrap();
+            let got = server.get_within(&url, AllowedAddresses::Anywhere).await;
+            match got {
+                Ok(got) => assert!(is_read && got.body.len() == length, "{}", got.body.len()),
+                Err(error) => assert!(!is_read, "{error}"),
+            }
+        }
+    }
+}

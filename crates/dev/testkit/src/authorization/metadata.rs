@@ -25,7 +25,7 @@ pub(super) fn resource(site: &Site, of: &Of) -> Answer {
     if quirks.resource_metadata_elsewhere {
         let Of::Behind(path) = of else { return miss(site) };
         return match path.strip_prefix(ELSEWHERE) {
-            Some(path) if site.mcp_paths().any(|one| one == path) => document(site, path),
+            Some(path) if site.mcp_paths().any(|one| one == path) => named(site, path),
             Some(_) | None => miss(site),
         };
     }
@@ -40,13 +40,13 @@ pub(super) fn resource(site: &Site, of: &Of) -> Answer {
     };
     let found = found.filter(|path| is_served(path) && !quirks.no_resource_metadata);
     match found {
-        Some(path) => document(site, path),
+        Some(path) => named(site, path),
         None => miss(site),
     }
 }
 
 /// The metadata of the MCP server with this path.
-fn document(site: &Site, path: &str) -> Answer {
+fn named(site: &Site, path: &str) -> Answer {
     let quirks = site.quirks();
     let slash = if quirks.issuer_trailing_slash { "/" } else { "" };
     let issuers = site.settings.advertised.iter();
