@@ -104,7 +104,6 @@ fn tunnel(url: &Url, daemon_url: Option<&str>) -> Option<String> {
         Url::parse(&back).ok().filter(|back| back.scheme() == "http" && is_loopback(back))?;
     let (port, here) = (back.port_or_known_default()?, back.host_str()?);
     let host = daemon.host_str()?.trim_start_matches('[').trim_end_matches(']');
-    // A host that could be an option of ssh is none of the web.
     Some(format!("ssh -N -L {port}:{here}:{port} {}", quoted(host)))
 }
 
