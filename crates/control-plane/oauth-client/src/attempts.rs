@@ -12,8 +12,10 @@ use crate::{
     store::StoreFault,
 };
 
-/// Seconds after the end of an attempt in which its tokens may still arrive.
-const FINISH_TIME: u64 = POST_TIME.as_secs() + 2;
+/// Seconds from the end of an attempt to the next one: its tokens may still arrive, and a program
+/// that waits for them must see that it has ended.
+pub(crate) const REOPENS: u64 = 60;
+const _: () = assert!(POST_TIME.as_secs() < REOPENS);
 
 /// Compares the open attempts of this process with those of the store.
 ///
@@ -37,7 +39,7 @@ pub(crate) async fn see_ended(parts: &Parts, known: &Known) -> Result<(), StoreF
         let present = parts.options.store.open_attempts(workspace).await?;
         let present: HashSet<_> = present.iter().map(String::as_str).collect();
         for (holding, hash) in of.iter().filter(|(_, hash)| !present.contains(hash.as_str())) {
-            holding.attempt_ended(hash, now.saturating_add(FINISH_TIME));
+            holding.attempt_ended(hash, now.saturating_add(REOPENS));
         }
     }
     Ok(())

@@ -228,8 +228,8 @@ impl SignIns {
                 Ok(Finished { key, alias, facts: row.facts })
             }
             Err(failed) => {
-                let now = self.inner.parts.now();
-                all.iter().for_each(|one| one.holding.attempt_ended(&state_hash, now));
+                let reopens_at = self.inner.parts.now().saturating_add(attempts::REOPENS);
+                all.iter().for_each(|one| one.holding.attempt_ended(&state_hash, reopens_at));
                 if let (Some(own), Some(next)) = (own, failed.next) {
                     consent::show(&own.holding, &alias, *next).await;
                 }
