@@ -319,6 +319,13 @@ impl TokenStore for StoredTokens {
         })
     }
 
+    fn drop_attempts(&self, key: GrantKey) -> Stored<'_, ()> {
+        Box::pin(async move {
+            let of = keys::grant(&key)?;
+            self.store.oauth_attempts().drop_of(&of).await.map_err(failed)
+        })
+    }
+
     fn open_attempts(&self, workspace: String) -> Stored<'_, Vec<String>> {
         Box::pin(async move {
             let here = keys::workspace(&workspace)?;

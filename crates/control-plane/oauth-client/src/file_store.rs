@@ -265,6 +265,10 @@ impl TokenStore for FileStore {
         self.step(move |tables| tables.put_attempt(state_hash, attempt, now_s()))
     }
 
+    fn drop_attempts(&self, key: GrantKey) -> Stored<'_, ()> {
+        self.step(move |tables| tables.drop_attempts(&key))
+    }
+
     fn open_attempts(&self, workspace: String) -> Stored<'_, Vec<String>> {
         self.look(move |tables| tables.open_attempts(&workspace, now_s()))
     }

@@ -360,9 +360,8 @@ impl Holding {
         self.sign_outs.load(Ordering::Acquire)
     }
 
-    /// Forgets the grant and the open attempt, which the caller ends.
-    pub(crate) fn signed_out(&self) -> Option<Arc<OpenAttempt>> {
-        let attempt = self.with_state(|state| state.attempt.clone());
+    /// Forgets the grant and the open attempt, which the caller has ended.
+    pub(crate) fn signed_out(&self) {
         let now = self.now();
         self.sign_outs.fetch_add(1, Ordering::AcqRel);
         self.drop_held();
@@ -372,7 +371,6 @@ impl Holding {
             state.trouble = None;
             state.read_at = Some(now);
         });
-        attempt
     }
 
     /// Forgets the open attempt of this hash, which gives no tokens in this process. Another one may

@@ -109,6 +109,11 @@ impl TokenStore for MemoryStore {
         done(())
     }
 
+    fn drop_attempts(&self, key: GrantKey) -> Stored<'_, ()> {
+        self.tables().drop_attempts(&key);
+        done(())
+    }
+
     fn open_attempts(&self, workspace: String) -> Stored<'_, Vec<String>> {
         done(self.tables().open_attempts(&workspace, self.clock.now()))
     }

@@ -272,10 +272,7 @@ impl SignIns {
         let mut had_grant = done.had_grant;
         for one in &known {
             had_grant |= one.holding.with_state(|state| state.held.is_some());
-            if let Some(open) = one.holding.signed_out() {
-                // A page that is still open signs no human in again.
-                drop(parts.options.store.take_attempt(open.state_hash.clone()).await);
-            }
+            one.holding.signed_out();
         }
         if had_grant {
             parts.options.hooks.on_tokens_changed(key, None);

@@ -143,6 +143,10 @@ impl Tables {
         self.attempts.insert(state_hash, attempt);
     }
 
+    pub(crate) fn drop_attempts(&mut self, key: &GrantKey) {
+        self.attempts.retain(|_, attempt| attempt.key != *key);
+    }
+
     pub(crate) fn open_attempts(&self, workspace: &str, now_s: u64) -> Vec<String> {
         let is_open =
             |attempt: &AttemptRow| attempt.key.workspace == workspace && attempt.expires_at > now_s;
@@ -326,6 +330,12 @@ mod tests {
         assert!(tables.open_attempts("w", 10).is_empty());
         assert!(tables.take_attempt("b", 19).is_none());
         assert!(tables.take_attempt("a", 10).is_none());
+        for (hash, server) in [("c", "a"), ("d", "b")] {
+            let attempt = AttemptRow { key: key(server), value: Secret::new("v"), expires_at: 10 };
+            tables.put_attempt(hash.to_owned(), attempt, 0);
+        }
+        tables.drop_attempts(&key("a"));
+        assert_eq!(tables.open_attempts("w", 0), ["d"]);
     }
 
     #[test]

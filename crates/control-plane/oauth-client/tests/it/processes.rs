@@ -199,6 +199,19 @@ async fn oauth_c23_a_lease_that_is_never_ended_holds_nobody_for_long() {
     assert_eq!(world.fixture.counts().refreshes, 1);
 }
 
+/// C29: a sign-out ends the pages that other processes have opened.
+#[tokio::test]
+async fn oauth_c29_a_sign_out_ends_the_attempts_of_all_processes() {
+    let world = World::new();
+    let [one, two] = two(&world);
+    let address = one.address("whoami").await;
+    two.sign_ins.sign_out(&key()).await.unwrap();
+    one.sign_ins.see_ended_attempts().await.unwrap();
+    assert!(one.sign_ins.status(&key()).is_none());
+    one.browse(&address).await.unwrap_err();
+    assert_eq!(world.fixture.counts().exchanged_codes, 0);
+}
+
 #[tokio::test]
 async fn oauth_c29_a_sign_out_elsewhere_is_noticed() {
     let world = World::new();

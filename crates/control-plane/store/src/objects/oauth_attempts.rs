@@ -37,6 +37,10 @@ const OPEN: Statement = Statement {
     name: "oauth_attempts.open",
     sql: "SELECT state_hash FROM oauth_attempts WHERE workspace = $1 AND expires_at > $2",
 };
+const DROP: Statement = Statement {
+    name: "oauth_attempts.drop",
+    sql: "DELETE FROM oauth_attempts WHERE workspace = $1 AND server = $2 AND subject = $3",
+};
 const SWEEP: Statement = Statement {
     name: "oauth_attempts.sweep",
     sql: "DELETE FROM oauth_attempts WHERE expires_at <= $1",
@@ -119,6 +123,19 @@ impl<'a> OAuthAttempts<'a> {
         let is_taken =
             self.database.write_steps(&[Step::must_change(TAKE, values.to_vec())]).await?;
         Ok(is_taken.then_some(found))
+    }
+
+    /// Removes all attempts for a grant.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn drop_of(&self, key: &OAuthGrantKey) -> Result<(), StatementError> {
+        let values = [
+            Value::Text(key.workspace.as_str()),
+            Value::Text(&key.server),
+            Value::Text(key.user.as_deref().unwrap_or_default()),
+        ];
+        self.database.write(DROP, &values).await
     }
 
     /// The hashes of the open attempts of a workspace: at most [`OAUTH_ATTEMPTS_MAX`].
