@@ -171,6 +171,7 @@ impl Fields {
             audience,
             resource,
             authorization_server,
+            auth_error,
             grant,
         } = auth;
         self.optional(token_url.as_deref());
@@ -192,6 +193,7 @@ impl Fields {
         self.optional(audience.as_deref());
         self.optional(resource.as_deref());
         self.optional(authorization_server.as_deref());
+        self.optional(auth_error.as_ref().map(AuthErrorPattern::as_str));
         self.grant(grant.as_ref());
     }
 

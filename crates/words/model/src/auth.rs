@@ -58,7 +58,7 @@ impl ServerAuth {
         match self {
             Self::None | Self::Unstated | Self::ApiKey(_) => None,
             Self::OAuth(oauth) => match &**oauth {
-                OAuth::ClientCredentials(_) => None,
+                OAuth::ClientCredentials(auth) => auth.auth_error.as_ref(),
                 OAuth::AuthorizationCode(auth) => auth.auth_error.as_ref(),
             },
         }
@@ -172,6 +172,8 @@ pub struct ClientCredentialsAuth {
     pub resource: Option<String>,
     /// The issuer of the authorization server, instead of the one that the server names.
     pub authorization_server: Option<String>,
+    /// The tool error that counts as a refused token. `None`: HTTP alone says so.
+    pub auth_error: Option<AuthErrorPattern>,
     /// The grant of a server of the catalog. `None` takes the one of the row's alias.
     pub grant: Option<SharedGrant>,
 }

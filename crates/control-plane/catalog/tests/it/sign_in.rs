@@ -50,6 +50,7 @@ fn o92_a_run_gets_the_client_with_its_secret() {
         audience: Some("aud".to_owned()),
         resource: Some("https://s.test/mcp".to_owned()),
         authorization_server: Some("https://id.test".to_owned()),
+        auth_error: None,
         grant: None,
     });
     let ours = json!({ "mode": "clientCredentials", "tokenUrl": "https://id.test/t",
@@ -128,7 +129,8 @@ fn o35_the_normal_form_of_a_sign_in_is_read_again() {
         json!({ "mode": "clientCredentials", "clientId": "c", "clientSecret": secret }),
         json!({ "type": "oauth2_client_credentials", "client_id": "c", "client_secret": secret,
                 "token_url": "https://id.test/t", "scope": "a b", "audience": "x",
-                "token_endpoint_auth_method": "client_secret_basic" }),
+                "token_endpoint_auth_method": "client_secret_basic",
+                "auth_error": "not logged in" }),
         json!({ "mode": "clientCredentials", "clientId": "c", "privateKey": key, "keyId": "k",
                 "algorithm": "RS256", "authorizationServer": "https://id.test" }),
         json!({ "mode": "authorizationCode" }),

@@ -154,6 +154,7 @@ impl ClientCredentials {
             audience,
             resource,
             authorization_server,
+            auth_error: _,
             grant: _,
         } = auth;
         let token_url = match token_url {

@@ -147,6 +147,7 @@ fn client_credentials() -> ServerDefinition {
         audience: None,
         resource: None,
         authorization_server: None,
+        auth_error: None,
         grant: None,
     }))
 }
@@ -198,6 +199,9 @@ fn e49_each_field_of_client_credentials_counts() {
             ("audience", |d| exchange(d).audience = Some("x".to_owned())),
             ("resource", |d| exchange(d).resource = Some("x".to_owned())),
             ("issuer", |d| exchange(d).authorization_server = Some("x".to_owned())),
+            ("refusal in an error", |d| {
+                exchange(d).auth_error = AuthErrorPattern::new("not logged in").ok();
+            }),
             ("grant", |d| exchange(d).grant = Some(grant("team", "a"))),
             ("grant of another workspace", |d| exchange(d).grant = Some(grant("other", "a"))),
             ("grant of another server", |d| exchange(d).grant = Some(grant("team", "b"))),

@@ -39,6 +39,9 @@ pub struct EntryClientCredentials {
     /// The issuer of the authorization server, instead of the one that the server names.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub authorization_server: Option<String>,
+    /// The tool error that counts as a refused token.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub auth_error: Option<AuthErrorPattern>,
 }
 
 /// The proof of a client that acts without a person.
@@ -152,6 +155,7 @@ struct Fields {
     method: &'static str,
     scopes: &'static str,
     authorization_server: &'static str,
+    auth_error: &'static str,
 }
 
 const FIELDS: Fields = Fields {
@@ -164,6 +168,7 @@ const FIELDS: Fields = Fields {
     method: "tokenEndpointAuthMethod",
     scopes: "scopes",
     authorization_server: "authorizationServer",
+    auth_error: "authError",
 };
 
 /// The spelling with `type`.
@@ -177,11 +182,12 @@ const TYPED: Fields = Fields {
     method: "token_endpoint_auth_method",
     scopes: "scope",
     authorization_server: "authorization_server",
+    auth_error: "auth_error",
 };
 
 impl Fields {
     /// All keys, with those that are spelt alike.
-    fn all(&self) -> [&'static str; 12] {
+    fn all(&self) -> [&'static str; 13] {
         let Self {
             kind,
             token_url,
@@ -192,6 +198,7 @@ impl Fields {
             method,
             scopes,
             authorization_server,
+            auth_error,
         } = *self;
         let [algorithm, audience, resource] = ["algorithm", "audience", "resource"];
         [
@@ -207,6 +214,7 @@ impl Fields {
             audience,
             resource,
             authorization_server,
+            auth_error,
         ]
     }
 }
@@ -228,6 +236,7 @@ pub(super) fn client_credentials(
     let audience = reader.owned(auth, "audience");
     let resource = url(reader, auth, "resource");
     let authorization_server = credential_url(reader, auth, fields.authorization_server);
+    let auth_error = auth_error(reader, auth, fields.auth_error);
     Some(EntryClientCredentials {
         token_url,
         client_id: client_id?,
@@ -236,6 +245,7 @@ pub(super) fn client_credentials(
         audience,
         resource,
         authorization_server,
+        auth_error,
     })
 }
 
@@ -347,7 +357,7 @@ pub(super) fn sign_in(reader: &mut Reader, auth: &Object<'_>) -> Option<EntrySig
         authorization_server: credential_url(reader, auth, "authorizationServer"),
         legacy: reader.flag(auth, "legacy").unwrap_or_default(),
         keep_alive: reader.flag(auth, "keepAlive").unwrap_or_default(),
-        auth_error: auth_error(reader, auth),
+        auth_error: auth_error(reader, auth, "authError"),
     })
 }
 
@@ -358,8 +368,8 @@ fn client_of(reader: &mut Reader, client: &Object<'_>) -> Option<AuthClient> {
     Some(AuthClient { client_id: client_id?, client_secret })
 }
 
-fn auth_error(reader: &mut Reader, auth: &Object<'_>) -> Option<AuthErrorPattern> {
-    match AuthErrorPattern::new(reader.text(auth, "authError")?) {
+fn auth_error(reader: &mut Reader, auth: &Object<'_>, key: &str) -> Option<AuthErrorPattern> {
+    match AuthErrorPattern::new(reader.text(auth, key)?) {
         Ok(pattern) => Some(pattern),
         Err(fault) => {
             let (message, remedy) = match fault {
@@ -371,7 +381,7 @@ fn auth_error(reader: &mut Reader, auth: &Object<'_>) -> Option<AuthErrorPattern
                     "write a path such as `$.structuredContent.code=401`",
                 ),
             };
-            reader.invalid(&auth.at.key("authError"), message, remedy);
+            reader.invalid(&auth.at.key(key), message, remedy);
             None
         }
     }

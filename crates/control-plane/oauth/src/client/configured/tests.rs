@@ -15,6 +15,7 @@ fn by_secret(method: Option<SecretMethod>) -> ClientCredentialsAuth {
         audience: None,
         resource: None,
         authorization_server: None,
+        auth_error: None,
         grant: None,
     }
 }

@@ -25,7 +25,7 @@ pub(super) const AUTHORIZATION_CODE: &str = "authorizationCode";
 /// The key of the method of client authentication.
 const METHOD: &str = "tokenEndpointAuthMethod";
 
-const CLIENT_CREDENTIALS_KEYS: [&str; 12] = [
+const CLIENT_CREDENTIALS_KEYS: [&str; 13] = [
     "mode",
     "tokenUrl",
     "clientId",
@@ -38,6 +38,7 @@ const CLIENT_CREDENTIALS_KEYS: [&str; 12] = [
     "audience",
     "resource",
     "authorizationServer",
+    "authError",
 ];
 
 const AUTHORIZATION_CODE_KEYS: [&str; 15] = [
@@ -71,6 +72,7 @@ pub(super) fn client_credentials(
     let audience = reader.filled(auth, at, "audience").map(|audience| audience.value);
     let scopes = scopes(reader, auth, at);
     let authorization_server = reader.credential_url(auth, at, "authorizationServer");
+    let auth_error = auth_error(reader, auth, at);
     let oauth = OAuth::ClientCredentials(ClientCredentialsAuth {
         token_url,
         client_id: client_id?,
@@ -79,6 +81,7 @@ pub(super) fn client_credentials(
         audience,
         resource,
         authorization_server,
+        auth_error,
         grant: None,
     });
     Some(ServerAuth::OAuth(Box::new(oauth)))

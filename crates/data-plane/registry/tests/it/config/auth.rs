@@ -126,7 +126,7 @@ fn e24_e26_complete_oauth_entries_are_valid() {
     let client_credentials = with(
         r#"{ "mode": "clientCredentials", "tokenUrl": "https://id.test/token", "clientId": "c",
              "clientSecret": "s", "scopes": ["read"], "audience": "aud",
-             "resource": "https://svc.test" }"#,
+             "resource": "https://svc.test", "authError": "not logged in" }"#,
     );
     let (read, warnings) = entry(&client_credentials);
     let wanted = OAuth::ClientCredentials(ClientCredentialsAuth {
@@ -137,6 +137,7 @@ fn e24_e26_complete_oauth_entries_are_valid() {
         audience: Some("aud".to_owned()),
         resource: Some("https://svc.test".to_owned()),
         authorization_server: None,
+        auth_error: AuthErrorPattern::new("not logged in").ok(),
         grant: None,
     });
     assert_eq!(http(read).auth, ServerAuth::OAuth(Box::new(wanted)));
