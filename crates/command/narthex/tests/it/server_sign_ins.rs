@@ -11,7 +11,7 @@ use std::{
 };
 
 use narthex_testkit::{
-    authorization::{AuthorizationFixture, Endpoint, Settings},
+    authorization::{AuthorizationFixture, Endpoint, Quirks, Settings},
     canary::Everything,
 };
 use serde_json::{Value, json};
@@ -139,6 +139,26 @@ fn e30_a_server_is_ready_after_a_sign_in_without_a_restart() {
     assert_eq!((&sign_in["canRenew"], &sign_in["failure"]), (&json!(true), &json!(null)));
     let events = place.run(["audit", "list", "--kind", "workspace.mcp.signed_in"]).succeeded();
     assert!(events.stdout.contains("tracker"), "{events:?}");
+}
+
+/// Q18: a server that hides its refusals in tool errors asks for a sign-in, and its token is renewed
+/// within the call, if the entry names the error.
+#[test]
+fn q18_a_server_that_hides_its_refusals_has_a_sign_in() {
+    let quirks = Quirks { hides_401_in_200: true, ..Quirks::default() };
+    let fixture = AuthorizationFixture::start(Settings::with(quirks));
+    let mut entry = remote(&fixture.url);
+    entry["auth"] = json!({ "mode": "authorizationCode", "authError": "HTTP 401" });
+    let place = Place::with(&json!({ "tracker": entry }));
+    let _daemon = place.up();
+    until_in(&place, "tracker", "ready");
+    place.run(["call", "tracker", "whoami"]).failed(1, &[]);
+    sign_in(&fixture, &place, "tracker");
+    let whoami = || place.run(["call", "tracker", "whoami"]).succeeded().stdout.trim().to_owned();
+    assert_eq!(whoami(), "ada");
+    fixture.end_access_tokens();
+    assert_eq!(whoami(), "ada");
+    assert_eq!(fixture.counts().refreshes, 1);
 }
 
 /// E31, E57: a restart, and a server that is disabled and enabled again, need no further consent.
