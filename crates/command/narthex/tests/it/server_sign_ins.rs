@@ -161,6 +161,26 @@ fn q18_a_server_that_hides_its_refusals_has_a_sign_in() {
     assert_eq!(fixture.counts().refreshes, 1);
 }
 
+/// E27, C25: a failed renewal is in the row and in the audit when it happens.
+#[test]
+fn e27_a_failed_renewal_is_recorded_when_it_happens() {
+    let fixture = AuthorizationFixture::start(Settings::default());
+    let place = place(&fixture);
+    let _daemon = place.up();
+    sign_in(&fixture, &place, "tracker");
+    fixture.quirks(|quirks| quirks.failing_token_requests = 1);
+    fixture.end_access_tokens();
+    drop(place.run(["call", "tracker", "whoami"]));
+    let sign_in = row(&place, "tracker")["signIn"].clone();
+    assert!(sign_in["failedAt"].is_string() && sign_in["failure"].is_string(), "{sign_in}");
+    until(|| {
+        let listed = place.run(["audit", "list", "--kind", "workspace.mcp.renewal_failed"]);
+        listed.succeeded().stdout.contains("tracker").then_some(())
+    });
+    assert_eq!(place.run(["call", "tracker", "whoami"]).succeeded().stdout.trim(), "ada");
+    assert_eq!(row(&place, "tracker")["signIn"]["failure"], Value::Null);
+}
+
 /// E31, E57: a restart, and a server that is disabled and enabled again, need no further consent.
 #[test]
 fn e31_a_sign_in_outlives_a_restart_and_a_pause() {
