@@ -373,8 +373,8 @@ impl Holding {
         });
     }
 
-    /// Forgets the open attempt of this hash, which gives no tokens in this process. Another one may
-    /// be opened from this time on.
+    /// Forgets the open attempt of this hash, which gives no tokens in this process. Another one
+    /// may be opened from this time on.
     pub(crate) fn attempt_ended(&self, state_hash: &str, reopens_at: u64) {
         self.update(|state| {
             let is_it = |open: &Arc<OpenAttempt>| open.state_hash == state_hash;

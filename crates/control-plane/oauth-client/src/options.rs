@@ -68,8 +68,8 @@ pub trait SignInHooks: Send + Sync + fmt::Debug {
         let _unused = (key, facts);
     }
 
-    /// A request for tokens of a grant has failed (C25). The facts have the time and the reason; the
-    /// tokens, if they are dropped, are reported by [`Self::on_tokens_changed`] as well.
+    /// A request for tokens of a grant has failed (C25). The facts have the time and the reason;
+    /// the tokens, if they are dropped, are reported by [`Self::on_tokens_changed`] as well.
     fn on_tokens_failed(&self, key: &GrantKey, facts: &GrantFacts) {
         let _unused = (key, facts);
     }

@@ -161,8 +161,8 @@ impl SignIns {
     }
 
     /// Finds the authorization server of a server, and registers narthex there if that is the way:
-    /// what a later sign-in needs (X-M13). No sign-in begins, and nothing else is stored. The server
-    /// is asked once without a token, as its refusal may name its metadata.
+    /// what a later sign-in needs (X-M13). No sign-in begins, and nothing else is stored. The
+    /// server is asked once without a token, as its refusal may name its metadata.
     ///
     /// # Errors
     /// When the authorization server cannot be found, or takes no client.

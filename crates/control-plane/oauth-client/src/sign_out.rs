@@ -36,8 +36,8 @@ pub enum Revoked {
     Nothing,
 }
 
-/// Revokes the tokens of a grant, and drops its row and its open attempts. Of `entries`, only the settings of the server
-/// that the tokens were given for are used.
+/// Revokes the tokens of a grant, and drops its row and its open attempts. Of `entries`, only the
+/// settings of the server that the tokens were given for are used.
 ///
 /// # Errors
 /// When the store fails.

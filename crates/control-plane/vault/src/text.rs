@@ -57,8 +57,8 @@ mod tests {
         KeyRing::new(MasterKey::generate().unwrap())
     }
 
-    /// E15: a text opens at its place alone, also after the ring got another key, and a changed text
-    /// not at all.
+    /// E15: a text opens at its place alone, also after the ring got another key, and a changed
+    /// text not at all.
     #[test]
     fn e15_a_text_opens_at_its_place_under_its_key() {
         let first = ring();

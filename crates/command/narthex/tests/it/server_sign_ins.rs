@@ -141,8 +141,8 @@ fn e30_a_server_is_ready_after_a_sign_in_without_a_restart() {
     assert!(events.stdout.contains("tracker"), "{events:?}");
 }
 
-/// Q18: a server that hides its refusals in tool errors asks for a sign-in, and its token is renewed
-/// within the call, if the entry names the error.
+/// Q18: a server that hides its refusals in tool errors asks for a sign-in, and its token is
+/// renewed within the call, if the entry names the error.
 #[test]
 fn q18_a_server_that_hides_its_refusals_has_a_sign_in() {
     let quirks = Quirks { hides_401_in_200: true, ..Quirks::default() };

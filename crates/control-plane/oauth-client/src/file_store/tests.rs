@@ -159,7 +159,8 @@ async fn e31_a_sealed_file_without_its_key_stays_as_it_is() {
     assert_eq!(fs_err::read(&path).unwrap(), before);
 }
 
-/// E31: a file in the clear is read, and sealed by the next write, even by one that changes nothing.
+/// E31: a file in the clear is read, and sealed by the next write, even by one that changes
+/// nothing.
 #[tokio::test]
 async fn e31_a_file_in_the_clear_is_sealed_by_the_next_write() {
     let (folder, keychain) = (tempfile::tempdir().unwrap(), FakeKeychain::new());

@@ -122,8 +122,8 @@ async fn q18_an_error_that_the_entry_does_not_name_is_an_answer() {
     }
 }
 
-/// Q18: a person who must sign in is asked to, and a token that is refused twice is not sent a third
-/// time. If no token helps, the caller gets the tool error.
+/// Q18: a person who must sign in is asked to, and a token that is refused twice is not sent a
+/// third time. If no token helps, the caller gets the tool error.
 #[tokio::test]
 async fn q18_a_refusal_in_an_error_ends_as_a_401_does() {
     let peer = server("none", Form::Json).await;
