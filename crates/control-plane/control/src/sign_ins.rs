@@ -4,12 +4,10 @@
 //! the server of a name, records each action in the audit, and has the registry connect again.
 
 mod error;
+mod following;
 pub(crate) mod recorder;
 
-use std::{
-    sync::Arc,
-    time::{Duration, SystemTime, UNIX_EPOCH},
-};
+use std::sync::Arc;
 
 use narthex_audit::{ActorKind, AuditEvent, kind};
 use narthex_login::PublicOrigin;
@@ -19,25 +17,20 @@ use narthex_model::{
 };
 use narthex_oauth_client::{
     BeginAs, Begun, BrowserAnswer, DeviceBegun, DeviceState, Finished, GrantStatus, SignInTarget,
-    SignIns, SignedOut, Unfinished, store::GrantKey,
+    SignIns, SignedOut, Unfinished,
+    store::{GrantFacts, GrantKey},
 };
 use narthex_registry::{Holder, ServerResult, ServerRow, VerbError};
 use serde_json::Value;
-use tokio::{
-    sync::broadcast::{Receiver, error::RecvError},
-    time::interval,
-};
 use url::{Host, Url};
 
-use self::recorder::Failures;
 pub use self::{
     error::ServerSignInError,
     recorder::{ServerSignIns, SignInCounts},
 };
+use self::{following::Following, recorder::record_failure};
 use crate::{By, Control, ControlError, catalog::connection_event, control::Shared, server_key};
 
-/// The pause between two looks at the failures of renewals.
-const LOOK: Duration = Duration::from_secs(5);
 /// The path of narthex's client id metadata document.
 pub const CLIENT_METADATA: &str = "/oauth/client-metadata.json";
 /// The name that people see when they consent.
@@ -63,12 +56,19 @@ impl SignInVerbs {
         Self(control.clone())
     }
 
-    /// Has the registry connect the servers whose grants change, and records failures of renewals,
-    /// until the control plane closes. The caller starts it as a task, once.
-    pub async fn follow(self) {
-        let Some(all) = self.0.shared.sign_ins.clone() else { return };
-        let changes = all.sign_ins.changes();
-        follow(self.0.shared.clone(), all, changes).await;
+    /// Has the registry connect the servers whose grants change, and records each failure of a
+    /// renewal when it happens, until the control plane closes. The caller starts it as a task,
+    /// once; what happens from this call on counts.
+    pub fn follow(self) -> impl Future<Output = ()> + Send + 'static {
+        let shared = self.0.shared.clone();
+        let following = shared.sign_ins.clone().map(|all| Following::of(all.sign_ins));
+        async move {
+            let Some(following) = following else { return };
+            let changed = |key: &GrantKey| apply(&shared, key);
+            let failed =
+                |key: &GrantKey, facts: &GrantFacts| record_failure(key, facts, &shared.audit);
+            following.run(shared.closing.clone(), changed, failed).await;
+        }
     }
 
     /// The grant of a server, and its open attempt. Reads memory only.
@@ -405,33 +405,7 @@ pub fn public_base(origin: &PublicOrigin) -> Option<Url> {
     (!is_local).then_some(url)
 }
 
-async fn follow(shared: Arc<Shared>, all: ServerSignIns, mut changes: Receiver<GrantKey>) {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let mut failures = Failures::new(since.as_secs());
-    let mut looks = interval(LOOK);
-    loop {
-        let change = tokio::select! {
-            biased;
-            () = shared.closing.cancelled() => return,
-            change = changes.recv() => change,
-            _ = looks.tick() => {
-                for (key, status) in all.sign_ins.statuses() {
-                    failures.see(&key, &status.facts, &all.counts, &shared.audit);
-                }
-                continue;
-            }
-        };
-        match change {
-            Ok(key) => apply(&shared, &key),
-            // Some changes were missed: all grants may have changed.
-            Err(RecvError::Lagged(_)) => {
-                all.sign_ins.statuses().iter().for_each(|(key, _)| apply(&shared, key));
-            }
-            Err(RecvError::Closed) => return,
-        }
-    }
-}
-
+/// Has the registry connect the server of a grant anew.
 fn apply(shared: &Shared, key: &GrantKey) {
     if let Some(id) = SharedGrant::catalog_id(&key.server) {
         let Ok(workspace) = WorkspaceId::new(&key.workspace) else { return };
@@ -459,3 +433,6 @@ pub(crate) async fn forget(control: &Control, name: &str) {
         );
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,10 +2,11 @@
 //!
 //! Takes an `mcp.json` and the path of the file for tokens, connects the servers, and prints the
 //! address for each that a person must sign in to. The browser comes back to a listener of this
-//! program:
+//! program. With `keychain`, the file is sealed under a key in the keychain of the system:
 //!
 //! ```sh
 //! cargo run -p narthex-oauth-client --example sign_in -- mcp.json sign-ins.json
+//! cargo run -p narthex-oauth-client --example sign_in -- mcp.json sign-ins keychain
 //! ```
 
 use std::{
@@ -19,6 +20,7 @@ use bytes::Bytes;
 use narthex_model::{Alias, Provenance};
 use narthex_oauth_client::{
     BrowserAnswer, FileStore, RedirectBases, SignInHooks, SignInOptions, SignIns, SystemClock,
+    store::{GrantFacts, GrantKey},
 };
 use narthex_registry::{
     Layer, Registry, RegistryOptions, ServerResult,
@@ -41,7 +43,7 @@ const LISTEN: &str = "127.0.0.1:4711";
 /// The longest request that the listener reads, in bytes.
 const REQUEST_MAX: usize = 16 * 1024;
 
-/// Prints the addresses at which a person signs in.
+/// Prints the addresses at which a person signs in, and failures of renewals.
 #[derive(Debug)]
 struct Printed;
 
@@ -49,19 +51,24 @@ impl SignInHooks for Printed {
     fn open_authorize_url(&self, server: &str, url: &Url) {
         show(&format!("{server}: sign in at {url}"));
     }
+
+    fn on_tokens_failed(&self, key: &GrantKey, facts: &GrantFacts) {
+        let why = facts.failure.as_deref().unwrap_or("no reason is known");
+        show(&format!("{}: the tokens cannot be renewed: {why}", key.server));
+    }
 }
 
 /// Connects the servers of a file, and waits until a person has signed in to each that asks. The
 /// browser comes back to the listener. Returns the first result of each server.
 pub(crate) async fn run(
     file: &Path,
-    tokens: &Path,
+    tokens: FileStore,
     listener: TcpListener,
     hooks: Arc<dyn SignInHooks>,
 ) -> Result<Vec<ServerResult>, Box<dyn Error>> {
     let base = Url::parse(&format!("http://{}", listener.local_addr()?))?;
     let sign_ins = SignIns::new(SignInOptions {
-        store: Arc::new(FileStore::new(tokens)),
+        store: Arc::new(tokens),
         clock: Arc::new(SystemClock),
         proxies: Arc::default(),
         extra_roots: Vec::new(),
@@ -177,9 +184,14 @@ fn start() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args_os().skip(1).map(PathBuf::from);
     let file = arguments.next().unwrap_or_else(|| "mcp.json".into());
     let tokens = arguments.next().unwrap_or_else(|| "sign-ins.json".into());
+    let tokens = match arguments.next() {
+        Some(word) if word == Path::new("keychain") => FileStore::in_keychain(tokens)?,
+        Some(other) => return Err(format!("unknown word {}", other.display()).into()),
+        None => FileStore::new(tokens),
+    };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         let listener = TcpListener::bind(LISTEN).await?;
-        run(&file, &tokens, listener, Arc::new(Printed)).await.map(drop)
+        run(&file, tokens, listener, Arc::new(Printed)).await.map(drop)
     })
 }

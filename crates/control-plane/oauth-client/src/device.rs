@@ -21,6 +21,7 @@ use crate::{
     consent::leave_issuer,
     discover::Search,
     entry::Entry,
+    first_request,
     grant_row::{Client, GrantValue},
     guard::Guard,
     holding::Holding,
@@ -118,7 +119,8 @@ pub(crate) async fn begin(
     let parts = &holding.parts;
     let guard = holding.guard().await;
     let (server, settings) = (&entry.url, &person.settings);
-    let search = Search { server, challenge: None, flow: Flow::Device, settings };
+    let first = first_request::ask(&parts.fetcher, &guard, server).await;
+    let search = Search { server, challenge: first.challenge(), flow: Flow::Device, settings };
     let found = search.run(&parts.fetcher, &guard).await?;
     let choice = Choice { person, found: &found, is_anew: false, is_for_devices: true };
     let client = choice.make(holding, &guard).await?;

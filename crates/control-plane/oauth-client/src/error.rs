@@ -98,6 +98,15 @@ pub enum SignInError {
         /// The server.
         server: String,
     },
+    /// The server answers without a sign-in, and names no authorization server.
+    #[error(
+        "`{server}` answers requests without a sign-in, and names no authorization server; set \
+         `auth.mode` to \"none\""
+    )]
+    NotAsked {
+        /// The server.
+        server: String,
+    },
     /// No authorization server was found.
     #[error(transparent)]
     Discovery(#[from] DiscoveryError),
@@ -227,6 +236,7 @@ impl SignInError {
             | Self::ByExchange { .. }
             | Self::NoClient { .. }
             | Self::NoProvider { .. }
+            | Self::NotAsked { .. }
             | Self::Way(_)
             | Self::IssuerMoved { .. }
             | Self::BadToken { .. } => ErrorKind::Invalid,

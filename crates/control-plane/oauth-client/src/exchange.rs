@@ -23,6 +23,7 @@ use crate::{
     SignInError,
     discover::Search,
     entry::{Entry, Mode},
+    first_request::{self, FirstAnswer},
     grant_row::{GrantValue, Held},
     guard::Guard,
     holding::Holding,
@@ -97,21 +98,23 @@ pub(crate) async fn request(
 }
 
 /// Finds the authorization server, and checks that the login provider is known: what later
-/// exchanges need (X-M13).
+/// exchanges need (X-M13). True if the server has answered a request without a token.
 ///
 /// # Errors
 /// When one of both cannot be used.
-pub(crate) async fn prepare(holding: &Holding) -> Result<(), SignInError> {
+pub(crate) async fn prepare(holding: &Holding) -> Result<bool, SignInError> {
     let entry = holding.entry();
-    let Mode::Exchange(exchange) = &entry.mode else { return Ok(()) };
+    let Mode::Exchange(exchange) = &entry.mode else { return Ok(false) };
     if let IdentitySource::Login(provider) = &exchange.identity
         && holding.parts.options.hooks.login_client(provider).is_none()
     {
         return Err(no_provider(&entry.alias, provider));
     }
     let guard = holding.guard().await;
+    let first = first_request::ask(&holding.parts.fetcher, &guard, &entry.url).await;
     let exchanging = Exchanging { holding, entry: &entry, exchange, guard: &guard };
-    exchanging.plan(None, None).await.map(drop)
+    exchanging.plan(None, first.challenge()).await?;
+    Ok(matches!(first, FirstAnswer::Open))
 }
 
 impl Exchanging<'_> {

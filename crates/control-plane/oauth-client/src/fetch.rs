@@ -53,6 +53,13 @@ pub(crate) enum Fetched {
     Missing,
 }
 
+/// The beginning of an MCP server's answer.
+#[derive(Debug)]
+pub(crate) struct Heard {
+    pub(crate) status: u16,
+    pub(crate) headers: HeaderMap,
+}
+
 impl Fetched {
     /// The outcome as the values of OAuth read it.
     pub(crate) fn reply(&self) -> Reply<'_> {
@@ -107,6 +114,25 @@ impl Fetcher {
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         let body = request.body.to_string().into_bytes();
         self.post(guard, &request.url, headers, body).await
+    }
+
+    /// Sends a message to the MCP server itself. The body of the answer is not read, and a redirect
+    /// is not followed. `None` if there is no answer.
+    pub(crate) async fn ask_server(
+        &self,
+        guard: &Guard,
+        server: &Url,
+        method: Method,
+        headers: HeaderMap,
+        body: Vec<u8>,
+    ) -> Option<Heard> {
+        let sent = async {
+            let mut request = request(method, server, body)?;
+            request.headers_mut().extend(headers);
+            let response = self.send(guard.readable(server)?, server, request).await?;
+            Some(Heard { status: response.status.as_u16(), headers: response.headers })
+        };
+        timeout(DOCUMENT_TIME, sent).await.ok().flatten()
     }
 
     async fn post(&self, guard: &Guard, url: &Url, headers: HeaderMap, body: Vec<u8>) -> Fetched {

@@ -30,7 +30,7 @@ use crate::{
     grant_row::Held,
     guard::Guard,
     state::{Kind, OpenAttempt, State, Trouble},
-    store::{GrantKey, GrantRow},
+    store::{GrantFacts, GrantKey, GrantRow},
 };
 
 /// Seconds before a failure is tried again that another try does not mend.
@@ -46,6 +46,8 @@ pub(crate) struct Parts {
     pub(crate) options: SignInOptions,
     pub(crate) fetcher: Fetcher,
     pub(crate) changes: broadcast::Sender<GrantKey>,
+    /// Grants for which a request for tokens has failed, with its facts.
+    pub(crate) failures: broadcast::Sender<(GrantKey, GrantFacts)>,
     /// The signal that ends waiting tasks.
     pub(crate) stop: CancellationToken,
 }
@@ -60,6 +62,12 @@ impl Parts {
     pub(crate) fn changed(&self, key: &GrantKey) {
         // Without subscribers the message goes nowhere.
         drop(self.changes.send(key.clone()));
+    }
+
+    /// Tells the owner and subscribers that a request for tokens has failed.
+    pub(crate) fn failed(&self, key: &GrantKey, facts: &GrantFacts) {
+        self.options.hooks.on_tokens_failed(key, facts);
+        drop(self.failures.send((key.clone(), facts.clone())));
     }
 }
 
@@ -314,8 +322,15 @@ impl Holding {
             state.refused = None;
             state.trouble = None;
             state.unsaved = None;
+            state.reopens_at = None;
         });
         Ok(())
+    }
+
+    /// Shows the facts of a row whose grant is known already: another process may have failed to
+    /// renew it.
+    pub(crate) fn see_facts(&self, row: &GrantRow) {
+        self.update(|state| state.facts = row.facts.clone());
     }
 
     /// Forgets the grant, whose row is gone. Tells the owner and subscribers.
@@ -354,18 +369,29 @@ impl Holding {
         self.sign_outs.load(Ordering::Acquire)
     }
 
-    /// Forgets the grant and the open attempt, which the caller ends.
-    pub(crate) fn signed_out(&self) -> Option<Arc<OpenAttempt>> {
-        let attempt = self.with_state(|state| state.attempt.clone());
+    /// Forgets the grant and the open attempt, which the caller has ended.
+    pub(crate) fn signed_out(&self) {
         let now = self.now();
         self.sign_outs.fetch_add(1, Ordering::AcqRel);
         self.drop_held();
         self.update(|state| {
             state.attempt = None;
+            state.reopens_at = None;
             state.trouble = None;
             state.read_at = Some(now);
         });
-        attempt
+    }
+
+    /// Forgets the open attempt of this hash, which gives no tokens in this process. Another one
+    /// may be opened from this time on.
+    pub(crate) fn attempt_ended(&self, state_hash: &str, reopens_at: u64) {
+        self.update(|state| {
+            let is_it = |open: &Arc<OpenAttempt>| open.state_hash == state_hash;
+            if state.attempt.as_ref().is_some_and(is_it) {
+                state.attempt = None;
+                state.reopens_at = Some(reopens_at);
+            }
+        });
     }
 
     /// Notes a failure, and the time of the next try. The first failure in a row allows another try

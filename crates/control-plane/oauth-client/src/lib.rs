@@ -9,6 +9,7 @@
 //! that it is for, and sealed in the store.
 
 mod attempt_row;
+mod attempts;
 mod belonging;
 mod client_choice;
 mod consent;
@@ -21,6 +22,7 @@ mod exchange;
 mod fetch;
 mod file_store;
 mod finish;
+mod first_request;
 mod grant_row;
 mod guard;
 mod holding;
@@ -51,6 +53,6 @@ pub use self::{
     identity::LoginIdentity,
     memory_store::MemoryStore,
     options::{Clock, NoHooks, RedirectBases, SignInHooks, SignInOptions, SystemClock},
-    sign_ins::{Begun, GrantStatus, SignIns},
+    sign_ins::{Begun, GrantStatus, Prepared, SignIns},
     sign_out::{Revoked, SignedOut},
 };

@@ -43,8 +43,9 @@ pub(crate) async fn load(holding: &Holding) -> Result<(), SignInError> {
         Some(row) => {
             let is_known = holding
                 .with_state(|state| state.held.as_ref().is_some_and(|held| held.is_of(&row)));
-            if !is_known {
-                holding.adopt(&row)?;
+            match is_known {
+                true => holding.see_facts(&row),
+                false => holding.adopt(&row)?,
             }
         }
         None => holding.forget(),

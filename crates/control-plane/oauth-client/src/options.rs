@@ -69,6 +69,12 @@ pub trait SignInHooks: Send + Sync + fmt::Debug {
         let _unused = (key, facts);
     }
 
+    /// A request for tokens of a grant has failed (C25). The facts have the time and the reason;
+    /// the tokens, if they are dropped, are reported by [`Self::on_tokens_changed`] as well.
+    fn on_tokens_failed(&self, key: &GrantKey, facts: &GrantFacts) {
+        let _unused = (key, facts);
+    }
+
     /// The page at which the human of a grant begins a sign-in, in a browser of their own. `None`
     /// if there is none.
     fn page_of(&self, key: &GrantKey) -> Option<Url> {

@@ -255,6 +255,9 @@ impl Renewal<'_> {
             state.facts.failed_at = failed_at;
             state.facts.failure.clone_from(&failure);
         });
+        holding
+            .parts
+            .failed(&holding.key, &GrantFacts { failed_at, failure, ..held.facts.clone() });
         self.ask().await
     }
 
@@ -289,6 +292,7 @@ pub(crate) async fn note(
     let (failed_at, failure) = (Some(holding.now()), Some(failure.to_string()));
     let facts = GrantFacts { failed_at, failure, ..facts.clone() };
     holding.update(|state| state.facts = facts.clone());
+    holding.parts.failed(&holding.key, &facts);
     let Some(held) = held else { return };
     let (key, generation) = (holding.key.clone(), held.generation);
     if let Err(error) = holding.parts.options.store.note_failure(key, generation, facts).await {

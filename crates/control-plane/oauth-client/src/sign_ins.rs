@@ -9,7 +9,7 @@ use tokio::sync::broadcast;
 use url::Url;
 
 use crate::{
-    SignInError, SignInTarget,
+    SignInError, SignInTarget, attempts,
     consent::{self, BeginAs, Consent},
     credential::ServerCredential,
     device::{self, DeviceBegun, DeviceState, Devices},
@@ -26,7 +26,7 @@ use crate::{
     options::SignInOptions,
     sign_out::{self, SignedOut},
     state::OpenAttempt,
-    store::{GrantFacts, GrantKey},
+    store::{GrantFacts, GrantKey, StoreFault},
 };
 
 /// Number of changes that a slow subscriber may miss.
@@ -59,6 +59,13 @@ pub struct Begun {
     pub redirect_uri: Url,
 }
 
+/// A server for which all is found that a sign-in needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Prepared {
+    /// True if the server has answered a request without a token: it may need no sign-in.
+    pub is_open: bool,
+}
+
 /// The status of a grant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GrantStatus {
@@ -83,6 +90,7 @@ impl SignIns {
         let parts = Parts {
             fetcher: Fetcher::new(&options),
             changes: broadcast::Sender::new(CHANGES),
+            failures: broadcast::Sender::new(CHANGES),
             stop: options.shutdown.child_token(),
             options,
         };
@@ -100,6 +108,24 @@ impl SignIns {
     #[must_use]
     pub fn changes(&self) -> broadcast::Receiver<GrantKey> {
         self.inner.parts.changes.subscribe()
+    }
+
+    /// The grants for which a request for tokens fails from now on, with the time and the reason.
+    #[must_use]
+    pub fn failures(&self) -> broadcast::Receiver<(GrantKey, GrantFacts)> {
+        self.inner.parts.failures.subscribe()
+    }
+
+    /// Compares the open attempts of this process with the store, which another process may have
+    /// ended. The address of one that has ended is shown no longer. If no tokens follow, the grant
+    /// is among the [changes](Self::changes), so that another attempt is opened.
+    ///
+    /// Costs nothing while no attempt is open. The owner calls it again and again.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn see_ended_attempts(&self) -> Result<(), StoreFault> {
+        attempts::see_ended(&self.inner.parts, &self.inner.known).await
     }
 
     /// Starts a sign-in by a person, or gives the open one.
@@ -137,22 +163,24 @@ impl SignIns {
     }
 
     /// Finds the authorization server of a server, and registers narthex there if that is the way:
-    /// what a later sign-in needs (X-M13). No sign-in begins, and nothing else is stored.
+    /// what a later sign-in needs (X-M13). No sign-in begins, and nothing else is stored. The
+    /// server is asked once without a token, as its refusal may name its metadata.
     ///
     /// # Errors
     /// When the authorization server cannot be found, or takes no client.
-    pub async fn prepare(&self, server: &SignInTarget) -> Result<(), SignInError> {
+    pub async fn prepare(&self, server: &SignInTarget) -> Result<Prepared, SignInError> {
         let SignInTarget { key, alias, url, auth, session: _ } = server;
         let parts = Arc::clone(&self.inner.parts);
         let holding = Holding::new(parts, key.clone(), Entry::new(alias, url, auth), 0);
         let options = &self.inner.parts.options;
         let preparing = async move {
-            match &holding.entry().mode {
-                Mode::Exchange(_) => exchange::prepare(&holding).await,
+            let is_open = match &holding.entry().mode {
+                Mode::Exchange(_) => exchange::prepare(&holding).await?,
                 Mode::Person(_) | Mode::Machine(_) | Mode::Faulty(_) => {
-                    consent::prepare(&holding).await
+                    consent::prepare(&holding).await?
                 }
-            }
+            };
+            Ok(Prepared { is_open })
         };
         let ended = options.tasks.spawn_on(preparing, &options.runtime).await;
         ended.unwrap_or(Err(SignInError::Stopped))
@@ -215,12 +243,8 @@ impl SignIns {
                 Ok(Finished { key, alias, facts: row.facts })
             }
             Err(failed) => {
-                for one in &all {
-                    let is_it = |open: &Arc<OpenAttempt>| open.state_hash == state_hash;
-                    one.holding.update(|state| {
-                        state.attempt = state.attempt.take().filter(|open| !is_it(open));
-                    });
-                }
+                let reopens_at = self.inner.parts.now().saturating_add(attempts::REOPENS);
+                all.iter().for_each(|one| one.holding.attempt_ended(&state_hash, reopens_at));
                 if let (Some(own), Some(next)) = (own, failed.next) {
                     consent::show(&own.holding, &alias, *next).await;
                 }
@@ -263,10 +287,7 @@ impl SignIns {
         let mut had_grant = done.had_grant;
         for one in &known {
             had_grant |= one.holding.with_state(|state| state.held.is_some());
-            if let Some(open) = one.holding.signed_out() {
-                // A page that is still open signs no human in again.
-                drop(parts.options.store.take_attempt(open.state_hash.clone()).await);
-            }
+            one.holding.signed_out();
         }
         if had_grant {
             parts.options.hooks.on_tokens_changed(key, None);

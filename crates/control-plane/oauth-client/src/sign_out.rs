@@ -36,8 +36,8 @@ pub enum Revoked {
     Nothing,
 }
 
-/// Revokes the tokens of a grant, and drops its row. Of `entries`, only the settings of the server
-/// that the tokens were given for are used.
+/// Revokes the tokens of a grant, and drops its row and its open attempts. Of `entries`, only the
+/// settings of the server that the tokens were given for are used.
 ///
 /// # Errors
 /// When the store fails.
@@ -46,6 +46,8 @@ pub(crate) async fn sign_out(
     key: &GrantKey,
     entries: &[Arc<Entry>],
 ) -> Result<SignedOut, SignInError> {
+    // A page that is still open signs no human in again, whatever process has opened it.
+    parts.options.store.drop_attempts(key.clone()).await?;
     let row = parts.options.store.grant(key.clone()).await?;
     let Some(row) = row else {
         return Ok(SignedOut { had_grant: false, revoked: Revoked::Nothing });

@@ -26,6 +26,8 @@ pub(crate) struct State {
     pub(crate) refused: Option<u64>,
     /// The open attempt.
     pub(crate) attempt: Option<Arc<OpenAttempt>>,
+    /// The time from which another attempt may be opened, after one that has ended without tokens.
+    pub(crate) reopens_at: Option<u64>,
     /// The latest failure, if no success has followed.
     pub(crate) trouble: Option<Trouble>,
     /// The facts of the grant, or of the last one.

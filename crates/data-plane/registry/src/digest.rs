@@ -4,10 +4,10 @@ use std::{path::Path, time::Duration};
 
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use narthex_model::{
-    ApiKeyAuth, AuthorizationCodeAuth, ClientCredentialsAuth, ClientProof, ExchangeIdentity,
-    GivenIdentity, HeaderSource, HttpTarget, NamedSecret, OAuth, OAuthClient, OAuthExchange,
-    OAuthPkce, OAuthRegistration, OAuthResource, OAuthTokens, Secret, SecretMethod, SecretName,
-    ServerAuth, ServerDefinition, SharedGrant, StdioTarget, Target, WorkspaceId,
+    ApiKeyAuth, AuthErrorPattern, AuthorizationCodeAuth, ClientCredentialsAuth, ClientProof,
+    ExchangeIdentity, GivenIdentity, HeaderSource, HttpTarget, NamedSecret, OAuth, OAuthClient,
+    OAuthExchange, OAuthPkce, OAuthRegistration, OAuthResource, OAuthTokens, Secret, SecretMethod,
+    SecretName, ServerAuth, ServerDefinition, SharedGrant, StdioTarget, Target, WorkspaceId,
 };
 use sha2::Sha256;
 
@@ -171,6 +171,7 @@ impl Fields {
             audience,
             resource,
             authorization_server,
+            auth_error,
             grant,
         } = auth;
         self.optional(token_url.as_deref());
@@ -192,6 +193,7 @@ impl Fields {
         self.optional(audience.as_deref());
         self.optional(resource.as_deref());
         self.optional(authorization_server.as_deref());
+        self.optional(auth_error.as_ref().map(AuthErrorPattern::as_str));
         self.grant(grant.as_ref());
     }
 
@@ -218,6 +220,7 @@ impl Fields {
             legacy,
             keep_alive,
             exchange,
+            auth_error,
             grant,
         } = auth;
         self.many(scopes.iter().map(String::as_str));
@@ -247,6 +250,7 @@ impl Fields {
         if let Some(exchange) = exchange {
             self.exchange(exchange);
         }
+        self.optional(auth_error.as_ref().map(AuthErrorPattern::as_str));
         self.grant(grant.as_ref());
     }
 

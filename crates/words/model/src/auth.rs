@@ -10,7 +10,7 @@ pub use exchange::{ExchangeIdentity, ExchangeKind, GivenIdentity, OAuthExchange}
 
 use serde::{Serialize, Serializer};
 
-use crate::{Secret, SecretName, ServerId, WorkspaceId};
+use crate::{AuthErrorPattern, Secret, SecretName, ServerId, WorkspaceId};
 
 /// The authentication of requests to a server.
 #[derive(Debug, Clone, PartialEq)]
@@ -59,6 +59,18 @@ impl ServerAuth {
             Self::OAuth(oauth) => match &**oauth {
                 OAuth::ClientCredentials(auth) => auth.grant.as_ref(),
                 OAuth::AuthorizationCode(auth) => auth.grant.as_ref(),
+            },
+        }
+    }
+
+    /// The tool error that counts as a refused token.
+    #[must_use]
+    pub fn auth_error(&self) -> Option<&AuthErrorPattern> {
+        match self {
+            Self::None | Self::Unstated | Self::ApiKey(_) => None,
+            Self::OAuth(oauth) => match &**oauth {
+                OAuth::ClientCredentials(auth) => auth.auth_error.as_ref(),
+                OAuth::AuthorizationCode(auth) => auth.auth_error.as_ref(),
             },
         }
     }
@@ -186,6 +198,8 @@ pub struct ClientCredentialsAuth {
     pub resource: Option<String>,
     /// The issuer of the authorization server, instead of the one that the server names.
     pub authorization_server: Option<String>,
+    /// The tool error that counts as a refused token. `None`: HTTP alone says so.
+    pub auth_error: Option<AuthErrorPattern>,
     /// The grant of a server of the catalog. `None` takes the one of the row's alias.
     pub grant: Option<SharedGrant>,
 }
@@ -336,6 +350,8 @@ pub struct AuthorizationCodeAuth {
     pub keep_alive: bool,
     /// The exchange that gives the tokens, in place of a sign-in at the authorization server.
     pub exchange: Option<Box<OAuthExchange>>,
+    /// The tool error that counts as a refused token. `None`: HTTP alone says so.
+    pub auth_error: Option<AuthErrorPattern>,
     /// The grants of a server of the catalog, one for each human. `None` takes the one of the row's
     /// alias.
     pub grant: Option<SharedGrant>,

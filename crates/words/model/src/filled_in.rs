@@ -175,6 +175,7 @@ mod tests {
                 audience: None,
                 resource: None,
                 authorization_server: None,
+                auth_error: None,
                 grant: None,
             });
             let auth = auth_of(filled(oauth(client), place(field)));

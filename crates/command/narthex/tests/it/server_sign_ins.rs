@@ -141,6 +141,44 @@ fn e30_a_server_is_ready_after_a_sign_in_without_a_restart() {
     assert!(events.stdout.contains("tracker"), "{events:?}");
 }
 
+/// Q18: a server that hides its refusals in tool errors asks for a sign-in, and its token is
+/// renewed within the call, if the entry names the error.
+#[test]
+fn q18_a_server_that_hides_its_refusals_has_a_sign_in() {
+    let quirks = Quirks { hides_401_in_200: true, ..Quirks::default() };
+    let fixture = AuthorizationFixture::start(Settings::with(quirks));
+    let mut entry = remote(&fixture.url);
+    entry["auth"] = json!({ "mode": "authorizationCode", "authError": "HTTP 401" });
+    let place = Place::with(&json!({ "tracker": entry }));
+    let _daemon = place.up();
+    until_in(&place, "tracker", "ready");
+    place.run(["call", "tracker", "whoami"]).failed(1, &[]);
+    sign_in(&fixture, &place, "tracker");
+    let whoami = || place.run(["call", "tracker", "whoami"]).succeeded().stdout.trim().to_owned();
+    assert_eq!(whoami(), "ada");
+    fixture.end_access_tokens();
+    assert_eq!(whoami(), "ada");
+    assert_eq!(fixture.counts().refreshes, 1);
+}
+
+/// E27, C25: a failed renewal is in the row and in the audit when it happens.
+#[test]
+fn e27_a_failed_renewal_is_recorded_when_it_happens() {
+    let fixture = AuthorizationFixture::start(Settings::default());
+    let place = place(&fixture);
+    let _daemon = place.up();
+    sign_in(&fixture, &place, "tracker");
+    fixture.quirks(|quirks| quirks.failing_token_requests = 1000);
+    fixture.end_access_tokens();
+    drop(place.run(["call", "tracker", "whoami"]));
+    let sign_in = row(&place, "tracker")["signIn"].clone();
+    assert!(sign_in["failedAt"].is_string() && sign_in["failure"].is_string(), "{sign_in}");
+    until(|| {
+        let listed = place.run(["audit", "list", "--kind", "workspace.mcp.renewal_failed"]);
+        listed.succeeded().stdout.contains("tracker").then_some(())
+    });
+}
+
 /// E31, E57: a restart, and a server that is disabled and enabled again, need no further consent.
 #[test]
 fn e31_a_sign_in_outlives_a_restart_and_a_pause() {

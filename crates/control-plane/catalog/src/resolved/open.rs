@@ -431,6 +431,7 @@ impl Opener<'_> {
             audience: auth.audience.clone(),
             resource: auth.resource.clone(),
             authorization_server: auth.authorization_server.clone(),
+            auth_error: auth.auth_error.clone(),
             // The caller knows the workspace.
             grant: None,
         })
@@ -452,6 +453,7 @@ impl Opener<'_> {
             legacy: auth.legacy,
             keep_alive: auth.keep_alive,
             exchange: auth.exchange.as_ref().map(exchanged),
+            auth_error: auth.auth_error.clone(),
             // The caller knows the workspace.
             grant: None,
         })

@@ -2,9 +2,9 @@
 
 use narthex_catalog::ServerEntry;
 use narthex_model::{
-    AuthorizationCodeAuth, ClientCredentialsAuth, ClientProof, ExchangeIdentity, ExchangeKind,
-    OAuth, OAuthClient, OAuthExchange, OAuthPkce, OAuthRegistration, OAuthResource, Secret,
-    SecretMethod, ServerAuth, Target,
+    AuthErrorPattern, AuthorizationCodeAuth, ClientCredentialsAuth, ClientProof, ExchangeIdentity,
+    ExchangeKind, OAuth, OAuthClient, OAuthExchange, OAuthPkce, OAuthRegistration, OAuthResource,
+    Secret, SecretMethod, ServerAuth, Target,
 };
 use serde_json::{Value, json};
 
@@ -50,6 +50,7 @@ fn o92_a_run_gets_the_client_with_its_secret() {
         audience: Some("aud".to_owned()),
         resource: Some("https://s.test/mcp".to_owned()),
         authorization_server: Some("https://id.test".to_owned()),
+        auth_error: None,
         grant: None,
     });
     let ours = json!({ "mode": "clientCredentials", "tokenUrl": "https://id.test/t",
@@ -100,7 +101,7 @@ fn x_m13_a_sign_in_has_all_settings_of_a_file() {
         "redirectUri": "https://n.test/oauth/callback", "resource": "omit",
         "registration": "preregistered", "pkce": "assume", "refreshScope": false,
         "clientName": "Agents", "authorizationServer": "https://id.test", "legacy": true,
-        "keepAlive": true });
+        "keepAlive": true, "authError": "$.structuredContent.code=401" });
     let wanted = AuthorizationCodeAuth {
         scopes: ["a".to_owned()].into(),
         client: Some(OAuthClient { id: "c".to_owned(), secret: Some(Secret::new("canary")) }),
@@ -115,6 +116,7 @@ fn x_m13_a_sign_in_has_all_settings_of_a_file() {
         legacy: true,
         keep_alive: true,
         exchange: None,
+        auth_error: AuthErrorPattern::new("$.structuredContent.code=401").ok(),
         grant: None,
     };
     assert_eq!(opened(&auth), OAuth::AuthorizationCode(wanted));
@@ -145,7 +147,8 @@ fn o35_the_normal_form_of_a_sign_in_is_read_again() {
         json!({ "mode": "clientCredentials", "clientId": "c", "clientSecret": secret }),
         json!({ "type": "oauth2_client_credentials", "client_id": "c", "client_secret": secret,
                 "token_url": "https://id.test/t", "scope": "a b", "audience": "x",
-                "token_endpoint_auth_method": "client_secret_basic" }),
+                "token_endpoint_auth_method": "client_secret_basic",
+                "auth_error": "not logged in" }),
         json!({ "mode": "clientCredentials", "clientId": "c", "privateKey": key, "keyId": "k",
                 "algorithm": "RS256", "authorizationServer": "https://id.test" }),
         json!({ "mode": "authorizationCode" }),
@@ -155,7 +158,8 @@ fn o35_the_normal_form_of_a_sign_in_is_read_again() {
                 "exchange": { "type": "token", "identityProvider": "okta", "audience": "x" } }),
         json!({ "mode": "authorizationCode", "resource": "https://s.test", "pkce": "require",
                 "registration": "dcr", "refreshScope": true, "clientName": "n",
-                "authorizationServer": "https://id.test", "legacy": true, "keepAlive": true }),
+                "authorizationServer": "https://id.test", "legacy": true, "keepAlive": true,
+                "authError": "not logged in" }),
     ] {
         let read = server(&entry(&auth));
         let written = serde_json::to_value(&read).unwrap();

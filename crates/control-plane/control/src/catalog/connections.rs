@@ -7,7 +7,7 @@ use std::{
 };
 
 use narthex_audit::{AuditEvent, kind};
-use narthex_catalog::fields::FieldError;
+use narthex_catalog::fields::{FieldError, FieldWarning};
 use narthex_catalog::{EntryAuth, EnvValue, Opening, ServerEntry};
 use narthex_model::{
     PrincipalId, Secret, SecretName, SecretReference, SharedGrant, WorkspaceId, json::shortened,
@@ -190,7 +190,7 @@ impl Control {
 
     /// Finds the authorization server of an entry to which humans sign in, and registers narthex
     /// there (X-M13). Asks nothing for other entries, and without sign-ins. `place` is the place of
-    /// the entry in the request.
+    /// the entry in the request. Gives a warning about a server that may need no sign-in.
     ///
     /// # Errors
     /// When humans could not sign in: a fault of a field, with the remedy.
@@ -199,10 +199,14 @@ impl Control {
         workspace: &WorkspaceId,
         entry: &ServerEntry,
         place: &str,
-    ) -> Result<(), ControlError> {
-        let Some(sign_ins) = self.sign_ins() else { return Ok(()) };
+    ) -> Result<Option<FieldWarning>, ControlError> {
+        let Some(sign_ins) = self.sign_ins() else { return Ok(None) };
+        let whole = |field: &str| match place.is_empty() {
+            true => field.to_owned(),
+            false => format!("{place}.{field}"),
+        };
         let refused = |field: &str, message: String| {
-            let field = if place.is_empty() { field.into() } else { format!("{place}.{field}") };
+            let field = whole(field);
             let remedy = "correct the entry; to store it without asking the server, set \
                           `disabled` to true, or use `--offline` (`?offline=true`)";
             ControlError::from(CatalogError::Refused(vec![FieldError::invalid(
@@ -212,11 +216,16 @@ impl Control {
         let target = match self.personal_target(workspace, entry, None, None).await {
             Ok(target) => target,
             // The address is known only in runs: nothing can be asked now.
-            Err(ControlError::SignIn(ServerSignInError::Unopened(_))) => return Ok(()),
+            Err(ControlError::SignIn(ServerSignInError::Unopened(_))) => return Ok(None),
             Err(error) => return Err(error),
         };
         let prepared = sign_ins.prepare(&target).await;
-        prepared.map_err(|error| refused(field_of(&error, entry), error.to_string()))
+        let prepared =
+            prepared.map_err(|error| refused(field_of(&error, entry), error.to_string()))?;
+        let message = "the server answers a request without a sign-in; if none of its tools needs \
+                       one, set `auth.mode` to \"none\", so that humans need not connect"
+            .to_owned();
+        Ok(prepared.is_open.then(|| FieldWarning { field: whole("auth.mode"), message }))
     }
 
     /// A server of the catalog to which humans sign in, if the human may see it.
@@ -313,6 +322,7 @@ fn field_of(error: &SignInError, entry: &ServerEntry) -> &'static str {
         SignInError::Way(_) => "auth.client",
         SignInError::Registration(_) => "auth.registration",
         SignInError::NoProvider { .. } => "auth.exchange.identityProvider",
+        SignInError::NotAsked { .. } => "auth.mode",
         _ => "auth",
     }
 }

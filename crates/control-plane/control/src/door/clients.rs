@@ -284,7 +284,10 @@ mod tests {
     use narthex_http_client::Proxies;
     use narthex_login::DoorOptions;
     use narthex_oauth::server::Door;
-    use narthex_testkit::addresses::{ClosedProxy, INSIDE};
+    use narthex_testkit::{
+        addresses::{ClosedProxy, INSIDE},
+        peer::{self, Peer},
+    };
 
     use super::*;
 
@@ -307,5 +310,25 @@ mod tests {
         assert_eq!(proxy.asked(), [""; 0]);
         server.get(&Url::parse("https://1.1.1.1/client.json").unwrap()).await.unwrap_err();
         assert_eq!(proxy.asked(), ["1.1.1.1:443"]);
+    }
+
+    /// A3: a document of the greatest length is read, and a longer one is none.
+    #[tokio::test]
+    async fn door_a3_a_document_that_is_too_long_is_not_read() {
+        let server = DoorServer::new(
+            DoorOptions::new(Door::new("http://127.0.0.1:7717").unwrap()),
+            Arc::default(),
+        );
+        for (length, is_read) in [(FETCH.bytes, true), (FETCH.bytes + 1, false)] {
+            let peer =
+                Peer::start(move |_seen| peer::text(200, "application/json", "x".repeat(length)))
+                    .await;
+            let url = Url::parse(&peer.url).unwrap();
+            let got = server.get_within(&url, AllowedAddresses::Anywhere).await;
+            match got {
+                Ok(got) => assert!(is_read && got.body.len() == length, "{}", got.body.len()),
+                Err(error) => assert!(!is_read, "{error}"),
+            }
+        }
     }
 }

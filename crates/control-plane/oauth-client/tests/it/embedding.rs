@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use http::Request;
 use narthex_http_client::{ClientSettings, HttpClient};
+use narthex_oauth_client::FileStore;
 use narthex_registry::ServerResult;
 use narthex_testkit::authorization::Endpoint;
 use narthex_wire::Payload;
@@ -50,7 +51,8 @@ async fn e31_the_example_of_sign_ins_runs() {
     let start = async |shown: &Arc<Recorder>| {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let hooks = Arc::<Recorder>::clone(shown);
-        Box::pin(sign_in::run(&file, &tokens, listener, hooks)).await.unwrap()
+        let tokens = FileStore::new(&tokens);
+        Box::pin(sign_in::run(&file, tokens, listener, hooks)).await.unwrap()
     };
     let shown = Arc::<Recorder>::default();
     let (results, ()) = tokio::join!(start(&shown), signs_in(&world, &shown));

@@ -28,6 +28,7 @@ fn machine(world: &World, proof: ClientProof, has_token_url: bool) -> ServerAuth
         // Without discovery the settings name the resource.
         resource: has_token_url.then(|| world.fixture.url.clone()),
         authorization_server: None,
+        auth_error: None,
         grant: None,
     })))
 }

@@ -52,6 +52,7 @@ pub(crate) struct Recorder {
     pub(crate) opened: Mutex<Vec<String>>,
     pub(crate) tokens: Mutex<Vec<Option<GrantFacts>>>,
     pub(crate) clients: Mutex<Vec<ClientKey>>,
+    pub(crate) failed: Mutex<Vec<GrantFacts>>,
 }
 
 impl SignInHooks for Recorder {
@@ -61,6 +62,10 @@ impl SignInHooks for Recorder {
 
     fn on_tokens_changed(&self, _: &GrantKey, facts: Option<&GrantFacts>) {
         self.tokens.lock().unwrap().push(facts.cloned());
+    }
+
+    fn on_tokens_failed(&self, _: &GrantKey, facts: &GrantFacts) {
+        self.failed.lock().unwrap().push(facts.clone());
     }
 
     fn on_client_registered(&self, key: &ClientKey) {

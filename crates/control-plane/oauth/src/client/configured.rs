@@ -97,6 +97,7 @@ impl Settings {
             legacy,
             keep_alive: _,
             exchange: _,
+            auth_error: _,
             grant: _,
         } = auth;
         let client = client.as_ref();
@@ -154,6 +155,7 @@ impl ClientCredentials {
             audience,
             resource,
             authorization_server,
+            auth_error: _,
             grant: _,
         } = auth;
         let token_url = match token_url {

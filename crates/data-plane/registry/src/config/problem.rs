@@ -1,8 +1,8 @@
 //! Faults of one entry: each has its own message with the remedy in it, and a code for programs.
 
 use narthex_model::{
-    AliasError, ConfinementProblem, CredentialAddressFault, LimitProblem, NameError,
-    NotificationNameError, UnknownKey,
+    AliasError, AuthErrorFault, ConfinementProblem, CredentialAddressFault, LimitProblem,
+    NameError, NotificationNameError, UnknownKey,
 };
 
 use super::placeholder::PlaceholderError;
@@ -92,6 +92,8 @@ pub(super) enum EntryProblem {
     #[error("`{method}` needs `{needs}`, which is missing; add `{needs}`, or choose another word")]
     MethodNeeds { method: &'static str, needs: &'static str },
     #[error(transparent)]
+    AuthError(#[from] AuthErrorFault),
+    #[error(transparent)]
     CredentialAddress(#[from] CredentialAddressFault),
     #[error("{0}; {remedy}", remedy = .0.remedy())]
     Confinement(#[from] ConfinementProblem),
@@ -142,6 +144,7 @@ impl EntryProblem {
             Self::UnknownChoice { .. } => "choice_unknown",
             Self::FieldsExclude { .. } => "fields_exclude",
             Self::FieldNeeds { .. } | Self::MethodNeeds { .. } => "field_needed",
+            Self::AuthError(_) => "auth_error_invalid",
             Self::CredentialAddress(_) => "url_unsafe",
             Self::Confinement(ConfinementProblem::Key { .. }) => "confinement_key_unknown",
             Self::Confinement(ConfinementProblem::Word { .. }) => "confinement_invalid",

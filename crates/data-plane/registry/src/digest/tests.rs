@@ -147,6 +147,7 @@ fn client_credentials() -> ServerDefinition {
         audience: None,
         resource: None,
         authorization_server: None,
+        auth_error: None,
         grant: None,
     }))
 }
@@ -244,6 +245,9 @@ fn e49_each_field_of_client_credentials_counts() {
             ("audience", |d| exchange(d).audience = Some("x".to_owned())),
             ("resource", |d| exchange(d).resource = Some("x".to_owned())),
             ("issuer", |d| exchange(d).authorization_server = Some("x".to_owned())),
+            ("refusal in an error", |d| {
+                exchange(d).auth_error = AuthErrorPattern::new("not logged in").ok();
+            }),
             ("grant", |d| exchange(d).grant = Some(grant("team", "a"))),
             ("grant of another workspace", |d| exchange(d).grant = Some(grant("other", "a"))),
             ("grant of another server", |d| exchange(d).grant = Some(grant("team", "b"))),
@@ -291,6 +295,9 @@ fn e49_each_field_of_an_authorization_code_counts() {
             ("issuer", |d| sign_in(d).authorization_server = Some("x".to_owned())),
             ("legacy", |d| sign_in(d).legacy = true),
             ("keep alive", |d| sign_in(d).keep_alive = true),
+            ("refusal in an error", |d| {
+                sign_in(d).auth_error = AuthErrorPattern::new("not logged in").ok();
+            }),
             ("grant", |d| sign_in(d).grant = Some(grant("team", "a"))),
             ("grant of another workspace", |d| sign_in(d).grant = Some(grant("other", "a"))),
             ("grant of another server", |d| sign_in(d).grant = Some(grant("team", "b"))),

@@ -19,6 +19,8 @@ pub struct Quirks {
     pub html_at_well_known: bool,
     /// The resource metadata is below the address of the MCP server only.
     pub resource_metadata_appended: bool,
+    /// The resource metadata is only at an address that challenges name.
+    pub resource_metadata_elsewhere: bool,
     /// Status of well-known addresses without metadata, instead of 404.
     pub miss_status: Option<u16>,
     /// There is no resource metadata, and challenges name none.

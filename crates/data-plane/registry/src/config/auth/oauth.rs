@@ -8,9 +8,9 @@ mod exchange;
 use std::time::Duration;
 
 use narthex_model::{
-    AuthSecret, AuthorizationCodeAuth, ClientCredentialsAuth, ClientProof, KEY_ALGORITHMS, OAuth,
-    OAuthClient, OAuthPkce, OAuthRegistration, OAuthResource, OAuthScopes, OAuthTokens,
-    PRIVATE_KEY_JWT, Secret, SecretMethod, ServerAuth, check_credential_address,
+    AuthErrorPattern, AuthSecret, AuthorizationCodeAuth, ClientCredentialsAuth, ClientProof,
+    KEY_ALGORITHMS, OAuth, OAuthClient, OAuthPkce, OAuthRegistration, OAuthResource, OAuthScopes,
+    OAuthTokens, PRIVATE_KEY_JWT, Secret, SecretMethod, ServerAuth, check_credential_address,
 };
 
 use super::super::{
@@ -27,7 +27,7 @@ pub(super) const AUTHORIZATION_CODE: &str = "authorizationCode";
 /// The key of the method of client authentication.
 const METHOD: &str = "tokenEndpointAuthMethod";
 
-const CLIENT_CREDENTIALS_KEYS: [&str; 12] = [
+const CLIENT_CREDENTIALS_KEYS: [&str; 13] = [
     "mode",
     "tokenUrl",
     "clientId",
@@ -40,9 +40,10 @@ const CLIENT_CREDENTIALS_KEYS: [&str; 12] = [
     "audience",
     "resource",
     "authorizationServer",
+    "authError",
 ];
 
-const AUTHORIZATION_CODE_KEYS: [&str; 15] = [
+const AUTHORIZATION_CODE_KEYS: [&str; 16] = [
     "mode",
     "scopes",
     "client",
@@ -58,6 +59,7 @@ const AUTHORIZATION_CODE_KEYS: [&str; 15] = [
     "legacy",
     "keepAlive",
     "exchange",
+    "authError",
 ];
 
 pub(super) fn client_credentials(
@@ -73,6 +75,7 @@ pub(super) fn client_credentials(
     let audience = reader.filled(auth, at, "audience").map(|audience| audience.value);
     let scopes = scopes(reader, auth, at);
     let authorization_server = reader.credential_url(auth, at, "authorizationServer");
+    let auth_error = auth_error(reader, auth, at);
     let oauth = OAuth::ClientCredentials(ClientCredentialsAuth {
         token_url,
         client_id: client_id?,
@@ -81,6 +84,7 @@ pub(super) fn client_credentials(
         audience,
         resource,
         authorization_server,
+        auth_error,
         grant: None,
     });
     Some(ServerAuth::OAuth(Box::new(oauth)))
@@ -170,6 +174,7 @@ pub(super) fn authorization_code(reader: &mut Reader<'_>, auth: &Fields, at: &Pl
         legacy: reader.flag(auth, at, "legacy").unwrap_or_default(),
         keep_alive: reader.flag(auth, at, "keepAlive").unwrap_or_default(),
         exchange: exchange::read(reader, auth, at),
+        auth_error: auth_error(reader, auth, at),
         grant: None,
     };
     ServerAuth::OAuth(Box::new(OAuth::AuthorizationCode(settings)))
@@ -200,6 +205,17 @@ fn registration(
         | OAuthRegistration::Dcr => {}
     }
     Some(way)
+}
+
+fn auth_error(reader: &mut Reader<'_>, auth: &Fields, at: &Place) -> Option<AuthErrorPattern> {
+    let text = reader.filled(auth, at, "authError")?;
+    match AuthErrorPattern::new(&text.value) {
+        Ok(pattern) => Some(pattern),
+        Err(fault) => {
+            reader.fault(&at.key("authError"), EntryProblem::AuthError(fault));
+            None
+        }
+    }
 }
 
 fn resource(reader: &mut Reader<'_>, auth: &Fields, at: &Place) -> Option<OAuthResource> {

@@ -1,9 +1,9 @@
 //! The four auth modes.
 
 use narthex_model::{
-    AuthorizationCodeAuth, ClientCredentialsAuth, ClientProof, ExchangeIdentity, ExchangeKind,
-    GivenIdentity, OAuth, OAuthClient, OAuthExchange, OAuthPkce, OAuthRegistration, OAuthResource,
-    OAuthScopes, OAuthTokens, Secret, SecretMethod, ServerAuth,
+    AuthErrorPattern, AuthorizationCodeAuth, ClientCredentialsAuth, ClientProof, ExchangeIdentity,
+    ExchangeKind, GivenIdentity, OAuth, OAuthClient, OAuthExchange, OAuthPkce, OAuthRegistration,
+    OAuthResource, OAuthScopes, OAuthTokens, Secret, SecretMethod, ServerAuth,
 };
 
 use super::*;
@@ -126,7 +126,7 @@ fn e24_e26_complete_oauth_entries_are_valid() {
     let client_credentials = with(
         r#"{ "mode": "clientCredentials", "tokenUrl": "https://id.test/token", "clientId": "c",
              "clientSecret": "s", "scopes": ["read"], "audience": "aud",
-             "resource": "https://svc.test" }"#,
+             "resource": "https://svc.test", "authError": "not logged in" }"#,
     );
     let (read, warnings) = entry(&client_credentials);
     let wanted = OAuth::ClientCredentials(ClientCredentialsAuth {
@@ -137,6 +137,7 @@ fn e24_e26_complete_oauth_entries_are_valid() {
         audience: Some("aud".to_owned()),
         resource: Some("https://svc.test".to_owned()),
         authorization_server: None,
+        auth_error: AuthErrorPattern::new("not logged in").ok(),
         grant: None,
     });
     assert_eq!(http(read).auth, ServerAuth::OAuth(Box::new(wanted)));
@@ -273,7 +274,8 @@ fn e25_each_setting_of_a_sign_in_is_read() {
     let read = oauth(&sign_in(
         r#""client": { "clientId": "c" }, "resource": "omit", "registration": "preregistered",
            "pkce": "assume", "refreshScope": false, "clientName": "Agents",
-           "authorizationServer": "https://id.test/t", "legacy": true, "keepAlive": true"#,
+           "authorizationServer": "https://id.test/t", "legacy": true, "keepAlive": true,
+           "authError": "$.structuredContent.code=401""#,
     ));
     let wanted = AuthorizationCodeAuth {
         client: Some(OAuthClient { id: "c".to_owned(), secret: None }),
@@ -285,6 +287,7 @@ fn e25_each_setting_of_a_sign_in_is_read() {
         authorization_server: Some("https://id.test/t".to_owned()),
         legacy: true,
         keep_alive: true,
+        auth_error: AuthErrorPattern::new("$.structuredContent.code=401").ok(),
         ..AuthorizationCodeAuth::default()
     };
     assert_eq!(read, OAuth::AuthorizationCode(wanted));
@@ -482,6 +485,14 @@ fn e25_oauth_fields_are_checked() {
         (
             r#"{ "mode": "authorizationCode", "keepAlive": 1 }"#,
             "auth.keepAlive`: expected true or false",
+        ),
+        (
+            r#"{ "mode": "authorizationCode", "authError": "$." }"#,
+            "auth.authError`: a pattern has 3 to 300 bytes",
+        ),
+        (
+            r#"{ "mode": "authorizationCode", "authError": "$.a..b" }"#,
+            "auth.authError`: after `$.` come 1 to 8 names",
         ),
     ] {
         assert_refused(&with(json), &[part]);

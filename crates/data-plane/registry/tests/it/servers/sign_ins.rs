@@ -289,6 +289,42 @@ async fn mounted(registry: &Registry, url: &str, holder: Option<Holder>) -> Moun
     in_time(registry.mount(set, &options)).await.unwrap()
 }
 
+/// X-E47, D17: an authorization server that does not answer at a mount fails no strict set. The
+/// server is ready once a token can be had; a sign-in that cannot work fails the set.
+#[tokio::test]
+async fn x_e47_a_mount_does_not_fail_for_an_authorization_server_that_is_away() {
+    let guarded = Guarded::new().await;
+    guarded.take("alice");
+    let source = Arc::new(FakeSource::default());
+    let registry = start(&source, Vec::new());
+    let credentials = source.of("x", Some(&holder("alice")));
+    let strict =
+        || MountOptions { timeout: DEADLINE, is_strict: true, holder: Some(holder("alice")) };
+    let wanted = || vec![Mountable::new(Arc::new(sign_in(&guarded.peer.url)))];
+    let why = "the token endpoint answered HTTP 503".to_owned();
+    credentials.go_away(CredentialFault::Unavailable { why, retry_after: None });
+    let set = in_time(registry.mount(wanted(), &strict())).await.unwrap();
+    let mount = set.get("x").unwrap();
+    let found = mount.found();
+    assert!(found.state == ServerState::Error && found.is_probed && set.faults().is_empty());
+    assert_eq!(found.error.as_ref().unwrap().kind, CallErrorKind::AuthUnavailable);
+    credentials.set(Some("alice"));
+    let mut changes = mount.changes();
+    registry.credential_changed_of(mount.alias(), &holder("alice"));
+    in_time(async {
+        while mount.found().state != ServerState::Ready {
+            changes.changed().await.unwrap();
+        }
+    })
+    .await;
+    in_time(set.unmount()).await;
+    let why = "there is no client id; set `auth.client`".to_owned();
+    credentials.go_away(CredentialFault::Unusable { why });
+    let failed = in_time(registry.mount(wanted(), &strict())).await.unwrap_err();
+    assert!(failed.to_string().contains("auth.client"), "{failed}");
+    in_time(registry.close()).await;
+}
+
 /// D12, X-M14, C27: the link of one human is never another's; two runs of one human share it.
 /// Without a holder nothing is connected.
 #[tokio::test]

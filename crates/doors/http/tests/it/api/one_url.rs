@@ -636,6 +636,21 @@ async fn door_a6_a_sign_in_leads_to_the_page_of_consent() {
     location(&desk.answer(&page, "approve", "live").await);
 }
 
+/// A6: a consent is remembered, and a human who has lost the right gets no code by it.
+#[tokio::test]
+async fn door_a6_a_lost_right_ends_a_remembered_consent() {
+    let desk = Desk::new().await;
+    let (client, _) = desk.let_in(ENDPOINT).await;
+    let session = desk.sign_in("ada").await;
+    let again = async || desk.authorize(&session, &client, &[("resource", ENDPOINT)]).await;
+    assert!(parameter(&location(&again().await), "code").is_some(), "it is remembered");
+    let body = json!({"is_operator": false}).to_string();
+    desk.api.send("PATCH", "/api/principals/ada", body).await.succeeded();
+    let refused = again().await;
+    let led = refused.headers.get("location").map(|place| place.to_str().unwrap());
+    assert!(led.is_none_or(|place| !place.contains("code=")), "{led:?}");
+}
+
 /// A14, S11: names of clients are shown without effect.
 #[tokio::test]
 async fn door_a14_hostile_names_have_no_effect() {
