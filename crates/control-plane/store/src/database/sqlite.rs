@@ -96,32 +96,35 @@ impl SqliteFile {
     ) -> Result<Option<Vec<AnyRow>>, StatementError> {
         // In errors of waiting and beginning, the first statement represents all of them.
         let mut running = first.statement;
-        let queries = super::queries::<Sqlite>(steps)?;
-        let last = last.map(|step| Ok((step, query::<Sqlite>(step.statement, &step.values)?)));
-        let last = last.transpose()?;
         let work = async {
-            let mut connection = self.writer(Instant::now() + self.limit).await?;
-            let mut transaction = sqlx::Connection::begin_with(&mut *connection, BEGIN).await?;
-            for (step, query) in queries {
+            let of = |statement: Statement| move |error| StatementError::new(statement.name, error);
+            let connected = self.writer(Instant::now() + self.limit).await;
+            let mut connection = connected.map_err(of(running))?;
+            let begun = sqlx::Connection::begin_with(&mut *connection, BEGIN).await;
+            let mut transaction = begun.map_err(of(running))?;
+            for step in steps {
                 running = step.statement;
-                let done = query.execute(&mut *transaction).await?;
+                // Bound one after the other: binding copies the values.
+                let bound = query::<Sqlite>(running, &step.values)?;
+                let done = bound.execute(&mut *transaction).await.map_err(of(running))?;
                 if step.must_change && done.rows_affected() == 0 {
-                    transaction.rollback().await?;
+                    transaction.rollback().await.map_err(of(running))?;
                     connection.rest();
                     return Ok(None);
                 }
             }
             let mut rows = Vec::new();
-            if let Some((step, query)) = last {
+            if let Some(step) = last {
                 running = step.statement;
-                rows = query.fetch_all(&mut *transaction).await?;
+                let bound = query::<Sqlite>(running, &step.values)?;
+                rows = bound.fetch_all(&mut *transaction).await.map_err(of(running))?;
             }
-            transaction.commit().await?;
+            transaction.commit().await.map_err(of(running))?;
             connection.rest();
             Ok(Some(rows.into_iter().map(AnyRow::Sqlite).collect()))
         };
         let done = timeout(self.limit, work).await;
-        super::finish(done, running)
+        done.unwrap_or_else(|_elapsed| Err(StatementError::Timeout { statement: running.name }))
     }
 
     /// The one connection that writes, whose statements are interrupted at the deadline.
