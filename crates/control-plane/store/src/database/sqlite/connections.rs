@@ -215,6 +215,7 @@ mod tests {
 
     use super::*;
 
+    const HASTE: Duration = Duration::from_millis(300);
     const PATIENCE: Duration = Duration::from_secs(600);
 
     fn connections(dir: &tempfile::TempDir, most: u32) -> Connections {
@@ -252,6 +253,29 @@ mod tests {
 
     async fn take_closed(connections: &Connections) -> sqlx::Error {
         connections.take(Instant::now() + PATIENCE).await.unwrap_err()
+    }
+
+    /// A statement whose caller has gone is stopped at its own deadline. It delays others only if
+    /// no other connection is left.
+    #[tokio::test]
+    async fn a_connection_with_a_lost_statement_is_used_last() {
+        let dir = tempfile::tempdir().unwrap();
+        let connections = connections(&dir, 2);
+        let mut lease = connections.take(Instant::now() + HASTE).await.unwrap();
+        let endless = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) \
+                       SELECT count(*) FROM n";
+        tokio::select! {
+            biased;
+            ended = sqlx::query(endless).execute(&mut *lease) => panic!("{ended:?}"),
+            () = tokio::task::yield_now() => {}
+        }
+        drop(lease);
+        let other = take(&connections).await;
+        assert_eq!((idle(&connections), connections.0.open().count), (1, 2));
+        let mut lease = take(&connections).await;
+        sqlx::query("SELECT 1").execute(&mut *lease).await.unwrap();
+        drop((other, lease));
+        assert_eq!((idle(&connections), connections.0.open().count), (2, 2));
     }
 
     /// A transaction whose caller has gone is rolled back before the next caller's statements.
