@@ -1,7 +1,7 @@
 //! Counts and records requests for tokens, which no operator makes.
 
 use std::{
-    collections::HashMap,
+    collections::BTreeMap,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
