@@ -3,7 +3,7 @@
 use http::Method;
 use narthex_oauth::server::DoorPath;
 
-use super::{ROUTES, Route, Target};
+use super::{Caching, ROUTES, Route, Target};
 
 /// The routes that are served at one path.
 #[derive(Debug, Clone, Copy)]
@@ -31,6 +31,11 @@ pub(crate) fn find(path: &str) -> Option<Place<'_>> {
     let is_same = |route: &&Route| route.template == ROUTES[first].template;
     let same = ROUTES[first..].iter().take_while(is_same).count();
     Some(Place { routes: &ROUTES[first..first + same], segments })
+}
+
+/// True for the path of a public document, which any cache may store (C12).
+pub(crate) fn is_public_document(path: &str) -> bool {
+    find(path).is_some_and(|place| place.first().caching == Caching::PublicDocument)
 }
 
 /// True if the path is `/mcp/` and one more segment, or `/mcp/p/` and one more.
