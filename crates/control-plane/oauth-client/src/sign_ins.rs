@@ -4,7 +4,9 @@ use std::{fmt, sync::Arc};
 
 use narthex_model::SharedGrant;
 use narthex_oauth::client::{ClientDocument, redirect_uri};
-use narthex_upstream::{CredentialQuery, CredentialSource, Credentials, changes};
+use narthex_upstream::{
+    CredentialQuery, CredentialSource, Credentials, FinishFault, Finishing, SignInRedirect, changes,
+};
 use tokio::sync::broadcast;
 use url::Url;
 
@@ -345,6 +347,16 @@ impl CredentialSource for SignIns {
             session: None,
         };
         Some(self.hold(&server))
+    }
+
+    /// For programs that embed the registry: they have no login, so no session.
+    fn finish_auth(&self, redirect: SignInRedirect) -> Finishing<'_> {
+        Box::pin(async move {
+            let (query, server) = (redirect.query.expose(), redirect.server.as_deref());
+            let done = self.finish(BrowserAnswer { query, server, session: None }).await;
+            let refused = |error: SignInError| FinishFault::Refused { why: error.to_string() };
+            done.map(|done| done.alias).map_err(refused)
+        })
     }
 }
 
