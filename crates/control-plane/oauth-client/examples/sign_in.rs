@@ -18,7 +18,7 @@ use std::{
 use bytes::Bytes;
 use narthex_model::{Provenance, Secret};
 use narthex_oauth_client::{
-    FileStore, RedirectBases, SignInHooks, SignInOptions, SignIns, SystemClock,
+    FileStore, RedirectBases, SharedClients, SignInHooks, SignInOptions, SignIns, SystemClock,
     store::{ClientKey, GrantFacts, GrantKey},
 };
 use narthex_registry::{
@@ -77,6 +77,7 @@ pub(crate) async fn run(
         extra_roots: Vec::new(),
         redirect_base: RedirectBases { loopback: base, public: None },
         client_metadata_url: None,
+        shared_clients: SharedClients::default(),
         client_name: "an embedding program".to_owned(),
         workspace: "default".to_owned(),
         tasks: TaskTracker::new(),

@@ -31,9 +31,11 @@ mod machine;
 mod memory_store;
 mod options;
 mod renewal;
+mod shared_clients;
 mod sign_ins;
 mod sign_out;
 mod state;
+mod status;
 pub mod store;
 mod tables;
 
@@ -47,6 +49,8 @@ pub use self::{
     guard::Guard,
     memory_store::MemoryStore,
     options::{Clock, NoHooks, RedirectBases, SignInHooks, SignInOptions, SystemClock},
-    sign_ins::{Begun, GrantStatus, SignIns},
+    shared_clients::{IssuerRule, NoIssuer, SharedClient, SharedClients},
+    sign_ins::{Begun, SignIns},
     sign_out::{Revoked, SignedOut},
+    status::{ClientOrigin, GrantStatus},
 };

@@ -26,6 +26,7 @@ use crate::{
     options::SignInOptions,
     sign_out::{self, SignedOut},
     state::OpenAttempt,
+    status::{GrantStatus, newest},
     store::{GrantFacts, GrantKey},
 };
 
@@ -57,15 +58,6 @@ pub struct Begun {
     pub expires_at: u64,
     /// The redirect URI, as the authorization server knows it.
     pub redirect_uri: Url,
-}
-
-/// The status of a grant.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct GrantStatus {
-    /// The facts of the grant, or of the last one.
-    pub facts: GrantFacts,
-    /// The address at which a person can sign in.
-    pub pending: Option<Url>,
 }
 
 /// Shows the number of servers alone.
@@ -378,21 +370,4 @@ fn of_place<'k>(
 ) -> Option<&'k Arc<ServerCredential>> {
     let place = place(server);
     known.iter().rfind(|one| one.holding.entry().place() == place)
-}
-
-/// The status of the server that was asked for last, and of no other address of its grant.
-fn newest(known: &[Arc<ServerCredential>]) -> Option<GrantStatus> {
-    let place = known.last()?.holding.entry().place();
-    let is_here = |one: &&Arc<ServerCredential>| one.holding.entry().place() == place;
-    known.iter().rev().filter(is_here).find_map(|one| status(&one.holding))
-}
-
-fn status(holding: &Holding) -> Option<GrantStatus> {
-    let now = holding.now();
-    holding.with_state(|state| {
-        let pending = state.open_attempt(now).map(|open| open.url.clone());
-        let facts = state.facts.clone();
-        let is_known = state.held.is_some() || pending.is_some() || facts.failed_at.is_some();
-        is_known.then_some(GrantStatus { facts, pending })
-    })
 }

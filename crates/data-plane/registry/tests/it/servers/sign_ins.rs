@@ -123,7 +123,8 @@ async fn e28_e31_the_registry_finishes_a_sign_in_and_connects_its_server() {
     guarded.take("t-1");
     let result = in_time(back("code=t-1")).await.unwrap();
     assert_eq!(result, ServerResult::Ready { id: "x".to_owned(), tool_count: 1 });
-    call(&until_state(&registry, "x", ServerState::Ready).await).await.unwrap();
+    let row = until_state(&registry, "x", ServerState::Ready).await;
+    call(&row).await.unwrap();
 
     // A code that gives a token which the server does not take is no success.
     let other = in_time(back("code=t-2")).await.unwrap();
