@@ -137,6 +137,7 @@ fn e30_a_server_is_ready_after_a_sign_in_without_a_restart() {
     let sign_in = row(&place, "tracker")["signIn"].clone();
     assert_eq!(sign_in["issuer"], fixture.issuer(0).as_str(), "{sign_in}");
     assert_eq!((&sign_in["canRenew"], &sign_in["failure"]), (&json!(true), &json!(null)));
+    assert_eq!(sign_in["clientOrigin"], "registration", "{sign_in}");
     let events = place.run(["audit", "list", "--kind", "workspace.mcp.signed_in"]).succeeded();
     assert!(events.stdout.contains("tracker"), "{events:?}");
 }

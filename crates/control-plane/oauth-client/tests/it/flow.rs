@@ -180,12 +180,12 @@ async fn oauth_q6_renewals_use_the_shared_client_of_the_settings() {
     before.browse(&address).await.unwrap();
     before.works().await;
 
-    world.advance(3600);
+    world.advance(3601);
     let again = world.server_of(&process_with(&world, vec![shared(&world)]), ServerAuth::Unstated);
     again.works().await;
     assert_eq!(world.fixture.asked_of(Endpoint::Authorize).len(), 1);
 
-    world.advance(3600);
+    world.advance(3601);
     let without = world.server_of(&process_with(&world, Vec::new()), ServerAuth::Unstated);
     let address = without.address("whoami").await;
     assert_eq!(parameter(&address, "client_id").as_deref(), Some("client-1"));
