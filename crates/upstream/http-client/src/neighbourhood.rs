@@ -53,6 +53,12 @@ impl Neighbourhood {
         Self(Near::Beside(name.to_owned()))
     }
 
+    /// True if the server is on this machine or in a private network itself.
+    #[must_use]
+    pub fn is_private(&self) -> bool {
+        self.0 != Near::Nowhere
+    }
+
     /// True for a host that may be anywhere.
     #[must_use]
     pub fn has(&self, host: &Host<String>) -> bool {
