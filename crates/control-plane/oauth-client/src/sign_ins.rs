@@ -341,7 +341,7 @@ impl CredentialSource for SignIns {
         Some(self.hold(&server))
     }
 
-    /// For programs that embed the registry: they have no login, so no session.
+    /// Finishes a sign-in for a program that embeds the registry: it has no login, so no session.
     fn finish_auth(&self, redirect: SignInRedirect) -> Finishing<'_> {
         Box::pin(async move {
             let (query, server) = (redirect.query.expose(), redirect.server.as_deref());

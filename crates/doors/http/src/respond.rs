@@ -186,9 +186,11 @@ pub(crate) fn unstored(mut response: Response) -> Response {
     response
 }
 
-/// Marks a public document, which any cache may store for a while. `known` is the header
-/// `If-None-Match` of the request: a copy that is still right is not sent again. Other answers are
-/// stored by no cache.
+/// Marks a public document, which any cache may store for a while. Other answers are stored by no
+/// cache.
+///
+/// `known` is the header `If-None-Match` of the request: a copy that is still right is not sent
+/// again.
 pub(crate) fn public(response: Response, known: Option<&HeaderValue>) -> Response {
     let document = response.body().whole().filter(|_| response.status() == StatusCode::OK);
     let mut response = unstored(response);

@@ -155,7 +155,7 @@ pub trait CredentialSource: Send + Sync + fmt::Debug {
     fn credentials(&self, query: CredentialQuery<'_>) -> Option<std::sync::Arc<dyn Credentials>>;
 
     /// Finishes the sign-in of a person with the redirect of an authorization server. Gives the
-    /// name of the server's row. A source by which nobody signs in finishes none.
+    /// name of the server's row. A source without sign-ins of people finishes none.
     fn finish_auth(&self, redirect: SignInRedirect) -> Finishing<'_> {
         drop(redirect);
         Box::pin(std::future::ready(Err(FinishFault::NoSignIns)))

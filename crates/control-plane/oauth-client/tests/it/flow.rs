@@ -82,7 +82,7 @@ async fn oauth_c11_each_way_to_a_client_id_leads_to_tokens() {
         let world = World::with(settings.clone());
         let mut options = world.options("one");
         options.client_metadata_url = Url::parse(id).ok();
-        let sign_ins = narthex_oauth_client::SignIns::new(options);
+        let sign_ins = SignIns::new(options);
         let server = world.server_of(&sign_ins, auth);
         let address = server.address("whoami").await;
         assert_eq!(parameter(&address, "client_id").as_deref(), Some(client));
@@ -147,8 +147,8 @@ async fn oauth_q6_a_shared_client_serves_entries_that_name_none() {
     }
 }
 
-/// Q6: a client for other hosts or workspaces is not used, so that a server which nobody chose for
-/// it gets no tokens of it.
+/// Q6: a client for other hosts or workspaces is not used, so that a server that was not
+/// chosen for it gets no tokens of it.
 #[tokio::test]
 async fn oauth_q6_a_shared_client_for_other_servers_is_not_used() {
     for is_of_host in [true, false] {
@@ -232,7 +232,7 @@ async fn oauth_c12_the_metadata_document_has_the_common_redirect_uri() {
     assert!(world.process("two").client_document().is_none());
     options.client_metadata_url = Url::parse("https://n.example/oauth/client.json").ok();
     options.redirect_base.public = Url::parse("https://n.example").ok();
-    let document = narthex_oauth_client::SignIns::new(options).client_document().unwrap();
+    let document = SignIns::new(options).client_document().unwrap();
     let document = document.to_json();
     assert_eq!(document["client_id"], "https://n.example/oauth/client.json");
     assert_eq!(document["redirect_uris"][0], "https://n.example/oauth/callback");
@@ -362,7 +362,7 @@ async fn e105_another_redirect_uri_gets_a_registration_of_its_own() {
     world.server(ServerAuth::Unstated).address("whoami").await;
     let mut options = world.options("two");
     options.redirect_base.loopback = Url::parse("http://127.0.0.1:4712").unwrap();
-    let sign_ins = narthex_oauth_client::SignIns::new(options);
+    let sign_ins = SignIns::new(options);
     let server = world.server_of(&sign_ins, ServerAuth::Unstated);
     let address = server.address("whoami").await;
     let redirect = "http://127.0.0.1:4712/oauth/callback/linear";

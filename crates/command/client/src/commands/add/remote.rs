@@ -1,5 +1,5 @@
-//! The addresses of remote servers that a registry names: none of them leads the user's daemon
-//! into its own network, unless the registry is there itself (S9).
+//! The addresses of remote servers that a registry names: none of them leads the daemon into its
+//! own network, unless the registry is there itself (S9).
 
 use std::time::Duration;
 
