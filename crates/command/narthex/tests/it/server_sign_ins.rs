@@ -111,6 +111,28 @@ fn stop(mut daemon: Daemon) {
     assert!(daemon.wait().success());
 }
 
+/// Q6: an app of the settings is the client of an entry that names none, with the redirect URI that
+/// all servers have.
+#[test]
+fn oauth_q6_an_app_of_the_settings_is_the_client_of_servers() {
+    let fixture = AuthorizationFixture::start(Settings::default());
+    let place = place(&fixture);
+    let issuer = fixture.issuer(0);
+    let section = format!("[oauth.clients.chat]\nissuer = \"{issuer}\"\nclient_id = \"app\"\n");
+    place.write("config/narthex/narthex.toml", &section);
+    let words = ["up", "--config", "mcp.json", "--listen", "127.0.0.1:0"];
+    let daemon = place.start_with(&words, |command| {
+        command.env("NARTHEX_OAUTH_SECRET_CHAT", "canary-5e1d-app");
+    });
+    daemon.event("ready");
+    let address = address(&place, "tracker").replace("%2F", "/");
+    assert!(address.contains("client_id=app"), "{address}");
+    assert!(address.contains("/oauth/callback"), "{address}");
+    assert!(!address.contains("/oauth/callback/"), "{address}");
+    assert!(!address.contains("canary"), "{address}");
+    assert_eq!(fixture.counts().registrations, 0);
+}
+
 /// E30: a server that asks for a sign-in is `authenticating` with an address and the
 /// command; once a person has agreed it is ready, without a restart.
 #[test]
