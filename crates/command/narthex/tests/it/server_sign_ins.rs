@@ -119,6 +119,7 @@ fn oauth_q6_an_app_of_the_settings_is_the_client_of_servers() {
     let place = place(&fixture);
     let issuer = fixture.issuer(0);
     let section = format!("[oauth.clients.chat]\nissuer = \"{issuer}\"\nclient_id = \"app\"\n");
+    fs_err::create_dir_all(place.path("config/narthex")).unwrap();
     place.write("config/narthex/narthex.toml", &section);
     let words = ["up", "--config", "mcp.json", "--listen", "127.0.0.1:0"];
     let daemon = place.start_with(&words, |command| {
