@@ -70,8 +70,8 @@ pub use narthex_login::{
 };
 pub use narthex_model::{AgentEnv, Page};
 pub use narthex_oauth_client::{
-    Begun as SignInBegun, DeviceBegun, DeviceState, Finished as SignInFinished, GrantStatus,
-    store::GrantFacts,
+    Begun as SignInBegun, ClientOrigin, DeviceBegun, DeviceState, Finished as SignInFinished,
+    GrantStatus, store::GrantFacts,
 };
 pub use narthex_store::{
     AuditPlace, AuditSettings, EnvBindingRow, GrantRequestRow, GrantRequestStatus, GrantRow,

@@ -17,13 +17,13 @@ use std::{
 };
 
 use bytes::Bytes;
-use narthex_model::{Alias, Provenance};
+use narthex_model::{Provenance, Secret};
 use narthex_oauth_client::{
-    BrowserAnswer, FileStore, RedirectBases, SignInHooks, SignInOptions, SignIns, SystemClock,
-    store::{GrantFacts, GrantKey},
+    FileStore, RedirectBases, SharedClients, SignInHooks, SignInOptions, SignIns, SystemClock,
+    store::{ClientKey, GrantFacts, GrantKey},
 };
 use narthex_registry::{
-    Layer, Registry, RegistryOptions, ServerResult,
+    Layer, Registry, RegistryOptions, ServerResult, SignInRedirect,
     config::{self, Entry},
     layers::compose,
 };
@@ -43,7 +43,7 @@ const LISTEN: &str = "127.0.0.1:4711";
 /// The longest request that the listener reads, in bytes.
 const REQUEST_MAX: usize = 16 * 1024;
 
-/// Prints the addresses at which a person signs in, and failures of renewals.
+/// Prints what the sign-ins tell their owner. The store keeps tokens and clients by itself.
 #[derive(Debug)]
 struct Printed;
 
@@ -55,6 +55,15 @@ impl SignInHooks for Printed {
     fn on_tokens_failed(&self, key: &GrantKey, facts: &GrantFacts) {
         let why = facts.failure.as_deref().unwrap_or("no reason is known");
         show(&format!("{}: the tokens cannot be renewed: {why}", key.server));
+    }
+
+    fn on_tokens_changed(&self, key: &GrantKey, facts: Option<&GrantFacts>) {
+        let what = if facts.is_some() { "new tokens" } else { "no tokens any more" };
+        show(&format!("{}: {what}", key.server));
+    }
+
+    fn on_client_registered(&self, key: &ClientKey) {
+        show(&format!("registered at {}", key.issuer));
     }
 }
 
@@ -74,6 +83,7 @@ pub(crate) async fn run(
         extra_roots: Vec::new(),
         redirect_base: RedirectBases { loopback: base, public: None },
         client_metadata_url: None,
+        shared_clients: SharedClients::default(),
         client_name: "an embedding program".to_owned(),
         workspace: "default".to_owned(),
         tasks: TaskTracker::new(),
@@ -94,8 +104,7 @@ pub(crate) async fn run(
     }
     while waiting > 0 {
         let (stream, _) = listener.accept().await?;
-        if let Some(server) = answer(&sign_ins, stream).await? {
-            registry.credential_changed(&Alias::new(&server)?);
+        if answer(&registry, stream).await? {
             waiting -= 1;
         }
     }
@@ -122,11 +131,8 @@ fn layer(file: &Path) -> Result<Layer, Box<dyn Error>> {
     Ok(Layer { provenance: Provenance::Workspace, file: Some(file.into()), entries })
 }
 
-/// Answers one request of the browser; the name of the server, if a sign-in was finished.
-async fn answer(
-    sign_ins: &SignIns,
-    mut stream: TcpStream,
-) -> Result<Option<String>, Box<dyn Error>> {
+/// Answers one request of the browser; true if a sign-in was finished.
+async fn answer(registry: &Registry, mut stream: TcpStream) -> Result<bool, Box<dyn Error>> {
     let mut head = Vec::new();
     while !head.windows(4).any(|end| end == b"\r\n\r\n") && head.len() < REQUEST_MAX {
         if stream.read_buf(&mut head).await? == 0 {
@@ -135,19 +141,25 @@ async fn answer(
     }
     let head = String::from_utf8_lossy(&head).into_owned();
     let target = head.split(' ').nth(1).unwrap_or_default();
-    let (status, text, server) = match target.split_once('?') {
+    let (status, text, is_finished) = match target.split_once('?') {
         Some((path, query)) if path.starts_with("/oauth/callback") => {
             // The names of this program's servers need no decoding.
-            let server = path.strip_prefix("/oauth/callback/");
-            match sign_ins.finish(BrowserAnswer { query, server, session: None }).await {
-                Ok(done) => {
-                    let text = format!("You are signed in to {}.", done.alias);
-                    ("200 OK", text, Some(done.key.server))
+            let server = path.strip_prefix("/oauth/callback/").map(str::to_owned);
+            let redirect = SignInRedirect { query: Secret::new(query), server };
+            match registry.finish_auth(redirect).await {
+                Ok(ServerResult::Ready { id, .. }) => {
+                    ("200 OK", format!("You are signed in to {id}."), true)
                 }
-                Err(error) => ("400 Bad Request", error.to_string(), None),
+                Ok(ServerResult::Error { id, error }) => {
+                    ("200 OK", format!("You are signed in to {id}, which failed: {error}"), true)
+                }
+                Ok(ServerResult::Authenticating { id, auth_url }) => {
+                    ("200 OK", format!("{id} asks for more: sign in at {auth_url}"), false)
+                }
+                Err(error) => ("400 Bad Request", error.to_string(), false),
             }
         }
-        _ => ("404 Not Found", "There is no such page.".to_owned(), None),
+        _ => ("404 Not Found", "There is no such page.".to_owned(), false),
     };
     show(&text);
     let length = text.len();
@@ -157,7 +169,7 @@ async fn answer(
     );
     stream.write_all(answer.as_bytes()).await?;
     stream.shutdown().await?;
-    Ok(server)
+    Ok(is_finished)
 }
 
 #[expect(clippy::print_stdout, reason = "showing it is what this program is for")]

@@ -164,8 +164,9 @@ impl Person {
         }
     }
 
-    /// The redirect URI of a client id metadata document, which is the same for all servers.
-    pub(crate) fn document_redirect_uri(&self, bases: &RedirectBases) -> Option<Url> {
+    /// The redirect URI of a client id metadata document or a shared client, which is the same for
+    /// all servers.
+    pub(crate) fn common_redirect_uri(&self, bases: &RedirectBases) -> Option<Url> {
         let common = || bases.all().next().map(|base| redirect_uri(base, None));
         self.redirect_uri.clone().or_else(common)
     }

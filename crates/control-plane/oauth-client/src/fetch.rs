@@ -235,7 +235,7 @@ mod tests {
     use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
     use super::*;
-    use crate::{MemoryStore, NoHooks, RedirectBases, SystemClock};
+    use crate::{MemoryStore, NoHooks, RedirectBases, SharedClients, SystemClock};
 
     fn url(text: &str) -> Url {
         Url::parse(text).unwrap()
@@ -251,6 +251,7 @@ mod tests {
             extra_roots: Vec::new(),
             redirect_base: RedirectBases { loopback: url("http://127.0.0.1:4711"), public: None },
             client_metadata_url: None,
+            shared_clients: SharedClients::default(),
             client_name: "narthex".to_owned(),
             workspace: "w".to_owned(),
             tasks: TaskTracker::new(),

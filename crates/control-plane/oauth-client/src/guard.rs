@@ -1,27 +1,20 @@
 //! The addresses that requests of one server's sign-in may go to (C9, S9), and those to the
 //! company's own identity providers.
 
-use std::{net::IpAddr, slice};
+use std::slice;
 
-use narthex_http_client::AllowedAddresses;
+use narthex_http_client::{AllowedAddresses, Neighbourhood};
 use narthex_oauth::Reach;
-use tokio::net::lookup_host;
 use url::{Host, Origin, Url};
 
-/// Ends of names that exist in own networks alone.
-const OWN_NAMES: [&str; 5] = ["home", "internal", "intranet", "lan", "local"];
-
 /// The addresses that requests of one server's sign-in may go to: https to public hosts, and the
-/// host's own network only for servers that are there themselves.
-///
-/// The owner of a name can lead it to any network. So a server's name opens that network only to
-/// names beside it.
+/// host's own network only for servers that are there themselves, as [`Neighbourhood`] says.
 #[derive(Debug, Clone)]
 pub struct Guard {
     reach: Reach,
     /// The origin of the server itself, whose documents are read as its messages are.
     server: Origin,
-    near: Near,
+    near: Neighbourhood,
     /// Hosts that an operator chose for this server.
     chosen: Vec<Host<String>>,
 }
@@ -33,7 +26,7 @@ impl Guard {
         Self {
             reach: Reach::of(server),
             server: server.origin(),
-            near: Near::of(server).await,
+            near: Neighbourhood::of(server).await,
             chosen: hosts.collect(),
         }
     }
@@ -74,76 +67,6 @@ impl Guard {
     }
 }
 
-/// The hosts that may be on loopback or in a private network, as the server itself is there.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Near {
-    Nowhere,
-    /// All hosts: the operator wrote an address, or a name that only the own network has.
-    All,
-    /// The host of this name, and those with the same parent.
-    Beside(String),
-}
-
-impl Near {
-    async fn of(server: &Url) -> Self {
-        let all_if = |is_private| if is_private { Self::All } else { Self::Nowhere };
-        match server.host() {
-            Some(Host::Ipv4(ip)) => all_if(is_private(ip.into())),
-            Some(Host::Ipv6(ip)) => all_if(is_private(ip.into())),
-            Some(Host::Domain("localhost")) => Self::All,
-            Some(Host::Domain(name)) => {
-                let port = server.port_or_known_default().unwrap_or(443);
-                match leads_inside(name, port).await {
-                    true if is_of_own_network(name) => Self::All,
-                    true => Self::Beside(name.to_owned()),
-                    false => Self::Nowhere,
-                }
-            }
-            None => Self::Nowhere,
-        }
-    }
-
-    fn has(&self, host: &Host<String>) -> bool {
-        match (self, host) {
-            (Self::All, _) => true,
-            (Self::Beside(name), Host::Domain(host)) => is_beside(name, host),
-            (Self::Beside(_), Host::Ipv4(_) | Host::Ipv6(_)) | (Self::Nowhere, _) => false,
-        }
-    }
-}
-
-fn is_private(ip: IpAddr) -> bool {
-    !AllowedAddresses::Public.permits(ip)
-}
-
-/// True if a name leads to loopback or a private network, and nowhere else.
-async fn leads_inside(name: &str, port: u16) -> bool {
-    match lookup_host((name, port)).await {
-        Ok(found) => {
-            let found: Vec<_> = found.collect();
-            !found.is_empty() && found.iter().all(|address| is_private(address.ip()))
-        }
-        Err(_unknown) => false,
-    }
-}
-
-/// True for a name that no one can register for the whole Internet.
-fn is_of_own_network(name: &str) -> bool {
-    let name = name.trim_end_matches('.');
-    let end = name.rsplit('.').next().unwrap_or_default();
-    !name.contains('.') || OWN_NAMES.contains(&end)
-}
-
-/// True for the name of a server, and for those with the same parent.
-fn is_beside(server: &str, host: &str) -> bool {
-    let (server, host) = (server.trim_end_matches('.'), host.trim_end_matches('.'));
-    // The parent of a name with one dot is a whole part of the Internet.
-    let parent = server.split_once('.').map(|(_, parent)| parent);
-    let parent = parent.filter(|parent| parent.contains('.'));
-    let start = parent.and_then(|parent| host.strip_suffix(parent));
-    host == server || start.is_some_and(|start| start.is_empty() || start.ends_with('.'))
-}
-
 #[cfg(test)]
 mod tests {
     use narthex_testkit::addresses::INSIDE;
@@ -180,26 +103,6 @@ mod tests {
         let private = guard("https://10.1.2.3/mcp", &[]).await;
         assert_eq!(private.allowed(&url("https://10.1.2.4/x")), anywhere);
         assert_eq!(private.allowed(&url("http://127.0.0.1/x")), None);
-    }
-
-    /// S9: the owner of a public name leads it to a private network while narthex looks.
-    #[test]
-    fn s9_a_name_that_leads_inside_opens_no_other_hosts() {
-        let near = Near::Beside("mcp.evil.example".to_owned());
-        let has = |text: &str| near.has(&Host::parse(text).unwrap());
-        for its_own in ["mcp.evil.example", "sso.evil.example", "evil.example", "a.b.evil.example"]
-        {
-            assert!(has(its_own), "{its_own}");
-        }
-        for other in ["10.0.0.1", "[::1]", "localhost", "wiki.corp.example", "notevil.example"] {
-            assert!(!has(other), "{other}");
-        }
-        assert!(!is_beside("evil.example", "corp.example"));
-        assert!(!Near::Nowhere.has(&Host::parse("10.0.0.1").unwrap()));
-        for own in ["mcp", "mcp.lan", "a.b.internal."] {
-            assert!(is_of_own_network(own), "{own}");
-        }
-        assert!(!is_of_own_network("mcp.corp.example"));
     }
 
     #[tokio::test]

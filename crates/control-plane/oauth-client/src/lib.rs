@@ -36,9 +36,11 @@ mod machine;
 mod memory_store;
 mod options;
 mod renewal;
+mod shared_clients;
 mod sign_ins;
 mod sign_out;
 mod state;
+mod status;
 pub mod store;
 mod tables;
 
@@ -53,6 +55,8 @@ pub use self::{
     identity::LoginIdentity,
     memory_store::MemoryStore,
     options::{Clock, NoHooks, RedirectBases, SignInHooks, SignInOptions, SystemClock},
-    sign_ins::{Begun, GrantStatus, Prepared, SignIns},
+    shared_clients::{IssuerRule, NoIssuer, SharedClient, SharedClients},
+    sign_ins::{Begun, Prepared, SignIns},
     sign_out::{Revoked, SignedOut},
+    status::{ClientOrigin, GrantStatus},
 };

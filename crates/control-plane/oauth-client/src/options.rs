@@ -8,7 +8,10 @@ use tokio::runtime::Handle;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use url::Url;
 
-use crate::store::{ClientKey, GrantFacts, GrantKey, TokenStore};
+use crate::{
+    shared_clients::SharedClients,
+    store::{ClientKey, GrantFacts, GrantKey, TokenStore},
+};
 
 /// Settings of the sign-ins of one process.
 #[derive(Debug, Clone)]
@@ -25,6 +28,8 @@ pub struct SignInOptions {
     pub redirect_base: RedirectBases,
     /// The address of narthex's client id metadata document, if it has a public one.
     pub client_metadata_url: Option<Url>,
+    /// Clients that an operator has registered, for servers whose entries name none (Q6).
+    pub shared_clients: SharedClients,
     /// The name that people see when they consent.
     pub client_name: String,
     /// The workspace of servers that belong to no human.

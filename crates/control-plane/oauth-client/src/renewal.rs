@@ -140,8 +140,16 @@ impl Renewal<'_> {
             let identity = ClientIdentity::new(id, secret, listed);
             Some(Client { identity, kind, redirect_uri: String::new() })
         };
+        let shared = || {
+            // A client that the settings have no more is not used any more.
+            let clients = &holding.parts.options.shared_clients;
+            let mut all = clients.at(&grant.issuer, &holding.key, &self.entry.url);
+            let identity = all.find(|one| one.client_id == grant.client_id)?.identity(listed);
+            Some(Client { identity, kind, redirect_uri: String::new() })
+        };
         let client = match kind {
             ClientKind::Preregistered => own(),
+            ClientKind::Shared => shared(),
             ClientKind::Document | ClientKind::Registered => client.clone(),
         };
         let Some(client) = client else {

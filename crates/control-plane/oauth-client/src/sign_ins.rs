@@ -4,7 +4,9 @@ use std::{fmt, sync::Arc};
 
 use narthex_model::SharedGrant;
 use narthex_oauth::client::{ClientDocument, redirect_uri};
-use narthex_upstream::{CredentialQuery, CredentialSource, Credentials, changes};
+use narthex_upstream::{
+    CredentialQuery, CredentialSource, Credentials, FinishFault, Finishing, SignInRedirect, changes,
+};
 use tokio::sync::broadcast;
 use url::Url;
 
@@ -26,6 +28,7 @@ use crate::{
     options::SignInOptions,
     sign_out::{self, SignedOut},
     state::OpenAttempt,
+    status::{GrantStatus, newest},
     store::{GrantFacts, GrantKey, StoreFault},
 };
 
@@ -64,15 +67,6 @@ pub struct Begun {
 pub struct Prepared {
     /// True if the server has answered a request without a token: it may need no sign-in.
     pub is_open: bool,
-}
-
-/// The status of a grant.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct GrantStatus {
-    /// The facts of the grant, or of the last one.
-    pub facts: GrantFacts,
-    /// The address at which a person can sign in.
-    pub pending: Option<Url>,
 }
 
 /// Shows the number of servers alone.
@@ -407,6 +401,16 @@ impl CredentialSource for SignIns {
         };
         Some(self.hold(&server))
     }
+
+    /// Finishes a sign-in for a program that embeds the registry: it has no login, so no session.
+    fn finish_auth(&self, redirect: SignInRedirect) -> Finishing<'_> {
+        Box::pin(async move {
+            let (query, server) = (redirect.query.expose(), redirect.server.as_deref());
+            let done = self.finish(BrowserAnswer { query, server, session: None }).await;
+            let refused = |error: SignInError| FinishFault::Refused { why: error.to_string() };
+            done.map(|done| done.alias).map_err(refused)
+        })
+    }
 }
 
 /// The open attempt, if this browser may finish it.
@@ -427,21 +431,4 @@ fn of_place<'k>(
 ) -> Option<&'k Arc<ServerCredential>> {
     let place = place(server);
     known.iter().rfind(|one| one.holding.entry().place() == place)
-}
-
-/// The status of the server that was asked for last, and of no other address of its grant.
-fn newest(known: &[Arc<ServerCredential>]) -> Option<GrantStatus> {
-    let place = known.last()?.holding.entry().place();
-    let is_here = |one: &&Arc<ServerCredential>| one.holding.entry().place() == place;
-    known.iter().rev().filter(is_here).find_map(|one| status(&one.holding))
-}
-
-fn status(holding: &Holding) -> Option<GrantStatus> {
-    let now = holding.now();
-    holding.with_state(|state| {
-        let pending = state.open_attempt(now).map(|open| open.url.clone());
-        let facts = state.facts.clone();
-        let is_known = state.held.is_some() || pending.is_some() || facts.failed_at.is_some();
-        is_known.then_some(GrantStatus { facts, pending })
-    })
 }

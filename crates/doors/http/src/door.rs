@@ -199,6 +199,12 @@ impl Door {
     async fn answer(self: &Arc<Self>, request: Request<RequestBody>) -> Response {
         // Successful MCP answers set their own cache rules, are POSTs or streams, and are frequent.
         let is_mcp = request.uri().path().starts_with("/mcp");
+        if !is_mcp && routes::is_public_document(request.uri().path()) {
+            let known = request.headers().get(header::IF_NONE_MATCH).cloned();
+            // Boxed: this rare path must not enlarge the future of every call.
+            let response = Box::pin(self.admitted(request)).await;
+            return respond::public(response, known.as_ref());
+        }
         let response = self.admitted(request).await;
         match is_mcp && response.status().is_success() {
             true => response,

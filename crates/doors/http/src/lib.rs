@@ -48,5 +48,5 @@ pub use door::{Router, router};
 pub use openapi::Access;
 pub use options::{HttpOptions, ReplayLimits};
 pub use respond::ResponseBody;
-pub use routes::{ROUTES, Route};
+pub use routes::{Caching, ROUTES, Route};
 pub use servers::API_BODY_MAX;

@@ -248,6 +248,7 @@ fn done(status: u16) -> &'static str {
         202 => "the request was accepted",
         204 => "done; the answer has no body",
         303 => "the browser is redirected to `Location`",
+        304 => "the copy that `If-None-Match` names is still right; the answer has no body",
         _ => meaning(status),
     }
 }

@@ -4,6 +4,7 @@ mod ask;
 mod bundle;
 pub(super) mod left;
 mod name;
+mod remote;
 mod trial;
 
 use std::{collections::BTreeMap, process::ExitCode, sync::Arc, time::SystemTime};
@@ -71,6 +72,7 @@ pub async fn run(
     let proxies = Arc::clone(&settings.proxies);
     let chosen = choose(&args, &context, settings).await?;
     let way = way(&args, &chosen)?;
+    remote::check(&way, chosen.address.url()).await?;
     if context.format.is_text() {
         describe(&chosen, &way);
     }

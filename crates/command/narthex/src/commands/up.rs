@@ -102,6 +102,7 @@ async fn daemon(args: UpArgs, data: DataDir, context: Context) -> Result<ExitCod
         work_dir: data.path().to_owned(),
         executors: settings.executors.clone(),
         client_metadata_url: settings.sign_in.client_metadata_url().cloned(),
+        shared_clients: settings.sign_in.shared_clients().clone(),
         doors: Some(Doors {
             listener,
             http: settings.http_options(address, TokenHash::of(admin.expose())),

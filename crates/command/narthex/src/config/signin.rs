@@ -1,18 +1,21 @@
 //! The settings of signing in: the daemon's address for browsers, and OpenID providers.
 
-use std::{collections::BTreeMap, net::SocketAddr, path::Path};
+use std::{collections::BTreeMap, net::SocketAddr};
 
-use fs_err as fs;
 use narthex_control::{LoginOptions, ProviderOptions};
 use narthex_login::{
     PublicOrigin,
     oidc::{Admission, Claim, Client},
 };
-use narthex_model::{Role, Roles, Secret, WorkspaceId, meant_hint};
+use narthex_model::{Role, Roles, WorkspaceId, meant_hint};
+use narthex_oauth_client::SharedClients;
 use toml::{Table, Value};
 use url::Url;
 
-use super::{oauth::DoorGiven, reading::Reading};
+use super::{
+    oauth::DoorGiven,
+    reading::{Reading, is_name, variable},
+};
 
 /// Prefix of the variable with narthex's password at a provider; the provider's name follows.
 pub(crate) const SECRET: &str = "NARTHEX_OIDC_SECRET_";
@@ -35,6 +38,7 @@ pub(crate) struct SignIn {
     /// The door as a protected resource and an authorization server.
     door: DoorGiven,
     client_metadata_url: Option<Url>,
+    shared_clients: SharedClients,
 }
 
 impl SignIn {
@@ -61,6 +65,17 @@ impl SignIn {
     #[must_use]
     pub(crate) fn client_metadata_url(&self) -> Option<&Url> {
         self.client_metadata_url.as_ref()
+    }
+
+    /// The apps that an operator has registered at providers.
+    #[must_use]
+    pub(crate) fn shared_clients(&self) -> &SharedClients {
+        &self.shared_clients
+    }
+
+    /// The same settings with registered apps.
+    pub(super) fn with_shared_clients(self, shared_clients: SharedClients) -> Self {
+        Self { shared_clients, ..self }
     }
 
     /// The same settings with the address of a client id metadata document; a fault is added.
@@ -133,10 +148,7 @@ pub(crate) fn read(
     let Some((file, table)) = providers else { return sign_in };
     for (name, value) in table {
         let place = format!("{file}: `signin.oidc.{name}`");
-        let is_name = name.len() <= 64
-            && !name.is_empty()
-            && name.bytes().all(|b| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'-'));
-        if !is_name {
+        if !is_name(name) {
             faults.push(format!("{place}: a name is 1 to 64 of a-z, 0-9 and `-`"));
         }
         let Value::Table(table) = value else {
@@ -160,7 +172,7 @@ impl Reading<'_> {
             self.fault(&format!("`{member}` is not a setting{hint}"));
         }
         let (issuer, client_id) = (self.needed("issuer"), self.needed("client_id"));
-        let secret = self.secret(name, env);
+        let secret = self.secret(&variable(SECRET, name), env);
         let email_domains = self.list("email_domains");
         let email_domains = email_domains.iter().map(|one| one.to_ascii_lowercase()).collect();
         let claims = self.pairs("claims", "claim=value");
@@ -176,27 +188,6 @@ impl Reading<'_> {
             }
             Err(error) => {
                 self.fault(&format!("`issuer`: {error}"));
-                None
-            }
-        }
-    }
-
-    /// Reads a provider's password from the environment, or else from a file. The settings file has
-    /// no passwords, since too many programs read it.
-    fn secret(&mut self, name: &str, env: &dyn Fn(&str) -> Option<String>) -> Option<Secret> {
-        let variable = format!("{SECRET}{}", name.to_ascii_uppercase().replace('-', "_"));
-        if let Some(secret) = env(&variable).filter(|secret| !secret.is_empty()) {
-            return Some(Secret::new(secret));
-        }
-        let file = self.text("client_secret_file")?;
-        if let Err(error) = narthex_private::check_named(Path::new(&file)) {
-            self.fault(&format!("`client_secret_file`: {error}"));
-            return None;
-        }
-        match fs::read_to_string(Path::new(&file)) {
-            Ok(text) => Some(Secret::new(text.trim_end_matches(['\r', '\n']))),
-            Err(error) => {
-                self.fault(&format!("`client_secret_file`: {error}"));
                 None
             }
         }
@@ -238,6 +229,8 @@ impl Reading<'_> {
 
 #[cfg(test)]
 mod tests {
+    use narthex_model::Secret;
+
     use super::*;
 
     fn reading(text: &str) -> (SignIn, Vec<String>) {

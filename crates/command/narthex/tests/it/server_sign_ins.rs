@@ -111,6 +111,29 @@ fn stop(mut daemon: Daemon) {
     assert!(daemon.wait().success());
 }
 
+/// Q6: an app of the settings is the client of an entry that names none, with the redirect URI that
+/// all servers have.
+#[test]
+fn oauth_q6_an_app_of_the_settings_is_the_client_of_servers() {
+    let fixture = AuthorizationFixture::start(Settings::default());
+    let place = place(&fixture);
+    let issuer = fixture.issuer(0);
+    let section = format!("[oauth.clients.chat]\nissuer = \"{issuer}\"\nclient_id = \"app\"\n");
+    fs_err::create_dir_all(place.path("config/narthex")).unwrap();
+    place.write("config/narthex/narthex.toml", &section);
+    let words = ["up", "--config", "mcp.json", "--listen", "127.0.0.1:0"];
+    let daemon = place.start_with(&words, |command| {
+        command.env("NARTHEX_OAUTH_SECRET_CHAT", "canary-5e1d-app");
+    });
+    daemon.event("ready");
+    let address = address(&place, "tracker").replace("%2F", "/");
+    assert!(address.contains("client_id=app"), "{address}");
+    assert!(address.contains("/oauth/callback"), "{address}");
+    assert!(!address.contains("/oauth/callback/"), "{address}");
+    assert!(!address.contains("canary"), "{address}");
+    assert_eq!(fixture.counts().registrations, 0);
+}
+
 /// E30: a server that asks for a sign-in is `authenticating` with an address and the
 /// command; once a person has agreed it is ready, without a restart.
 #[test]
@@ -137,6 +160,7 @@ fn e30_a_server_is_ready_after_a_sign_in_without_a_restart() {
     let sign_in = row(&place, "tracker")["signIn"].clone();
     assert_eq!(sign_in["issuer"], fixture.issuer(0).as_str(), "{sign_in}");
     assert_eq!((&sign_in["canRenew"], &sign_in["failure"]), (&json!(true), &json!(null)));
+    assert_eq!(sign_in["clientOrigin"], "registration", "{sign_in}");
     let events = place.run(["audit", "list", "--kind", "workspace.mcp.signed_in"]).succeeded();
     assert!(events.stdout.contains("tracker"), "{events:?}");
 }

@@ -10,8 +10,8 @@ use http::{HeaderValue, Request, header};
 use narthex_http_client::{ClientSettings, HttpClient};
 use narthex_model::{Alias, AuthorizationCodeAuth, HttpTarget, OAuth, OAuthClient, ServerAuth};
 use narthex_oauth_client::{
-    BrowserAnswer, Clock, Finished, MemoryStore, RedirectBases, SignInError, SignInHooks,
-    SignInOptions, SignInTarget, SignIns,
+    BrowserAnswer, Clock, Finished, MemoryStore, RedirectBases, SharedClients, SignInError,
+    SignInHooks, SignInOptions, SignInTarget, SignIns,
     store::{ClientKey, GrantFacts, GrantKey, TokenStore},
 };
 use narthex_testkit::authorization::{AuthorizationFixture, Quirks, Settings, form};
@@ -109,6 +109,7 @@ impl World {
             extra_roots: Vec::new(),
             redirect_base: RedirectBases { loopback: Url::parse(LOOPBACK).unwrap(), public: None },
             client_metadata_url: None,
+            shared_clients: SharedClients::default(),
             client_name: "narthex".to_owned(),
             workspace: "w".to_owned(),
             tasks: TaskTracker::new(),

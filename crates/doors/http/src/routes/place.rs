@@ -3,7 +3,7 @@
 use http::Method;
 use narthex_oauth::server::DoorPath;
 
-use super::{ROUTES, Route, Target};
+use super::{Caching, ROUTES, Route, Target};
 
 /// The routes that are served at one path.
 #[derive(Debug, Clone, Copy)]
@@ -42,6 +42,11 @@ pub(crate) fn find(path: &str) -> Option<Place<'_>> {
         return Some(Place { routes, segments: [alias, tool, ""], workspace: Some(workspace) });
     }
     Some(Place { routes, segments, workspace: None })
+}
+
+/// True for the path of a public document, which any cache may store (C12).
+pub(crate) fn is_public_document(path: &str) -> bool {
+    find(path).is_some_and(|place| place.first().caching == Caching::PublicDocument)
 }
 
 /// True if the path is `/mcp/` and one more segment, or `/mcp/p/` and one more, or one of these or

@@ -162,4 +162,7 @@ fn oauth_c16_a_sign_in_of_a_human_belongs_to_the_browser() {
     until_in(&place, "tracker", "ready");
     let document = browser.ask("GET", "/oauth/client-metadata.json", "");
     assert!(document.text.contains("https://narthex.example/oauth/callback\""), "{document:?}");
+    // C12: authorization servers may keep it for a while.
+    assert!(document.text.contains("public, max-age=300"), "{document:?}");
+    assert!(!document.text.contains("no-store"), "{document:?}");
 }

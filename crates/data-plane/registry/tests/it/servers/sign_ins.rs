@@ -9,12 +9,12 @@ use std::{
 
 use http::HeaderValue;
 use narthex_model::{
-    AuthorizationCodeAuth, CallErrorKind, OAuth, Reader, ServerAuth, ServerDefinition, ServerState,
-    Target,
+    AuthorizationCodeAuth, CallErrorKind, OAuth, Reader, Secret, ServerAuth, ServerDefinition,
+    ServerState, Target,
 };
 use narthex_registry::{
-    Declared, Holder, MountIdentity, MountOptions, MountSet, Mountable, Registry, RegistryOptions,
-    ServerResult,
+    Declared, FinishError, FinishFault, Holder, MountIdentity, MountOptions, MountSet, Mountable,
+    Registry, RegistryOptions, ServerResult, SignInRedirect, VerbError,
     config::{Entry, Env, LoadContext, parse},
 };
 use narthex_supervisor::BaseEnvironment;
@@ -102,6 +102,49 @@ fn start(source: &Arc<FakeSource>, definitions: Vec<ServerDefinition>) -> Regist
     let set = definitions.into_iter().map(|one| Declared::from(Entry::Server(one))).collect();
     registry.apply(set).unwrap();
     registry
+}
+
+/// E28, E31: an embedding program gives the registry the browser's way back, and gets the outcome
+/// of the server.
+#[tokio::test]
+async fn e28_e31_the_registry_finishes_a_sign_in_and_connects_its_server() {
+    let guarded = Guarded::new().await;
+    let source = Arc::new(FakeSource::default());
+    let registry = start(&source, vec![sign_in(&guarded.peer.url)]);
+    until_state(&registry, "x", ServerState::Authenticating).await;
+    let back = |query: &str| {
+        let redirect = SignInRedirect { query: Secret::new(query), server: Some("x".to_owned()) };
+        registry.finish_auth(redirect)
+    };
+    let refused = in_time(back("error=access_denied")).await.unwrap_err();
+    assert_eq!(refused.to_string(), "it was refused");
+    until_state(&registry, "x", ServerState::Authenticating).await;
+
+    guarded.take("t-1");
+    let result = in_time(back("code=t-1")).await.unwrap();
+    assert_eq!(result, ServerResult::Ready { id: "x".to_owned(), tool_count: 1 });
+    let row = until_state(&registry, "x", ServerState::Ready).await;
+    call(&row).await.unwrap();
+
+    // A code that gives a token which the server does not take is no success.
+    let other = in_time(back("code=t-2")).await.unwrap();
+    assert!(matches!(other, ServerResult::Authenticating { .. }), "{other:?}");
+    assert!(registry.remove_server("x").unwrap());
+    let gone = in_time(back("code=t-1")).await.unwrap_err();
+    assert_eq!(gone, FinishError::Server(VerbError::Unknown("x".to_owned())));
+    in_time(registry.close()).await;
+}
+
+/// A registry without a source of sign-ins says how it gets one.
+#[tokio::test]
+async fn e28_a_registry_without_sign_ins_finishes_none() {
+    let options = RegistryOptions::new(identity(), BaseEnvironment::from_process());
+    let registry = Registry::new(options).unwrap();
+    let redirect = SignInRedirect { query: Secret::new("code=c"), server: None };
+    let refused = in_time(registry.finish_auth(redirect)).await.unwrap_err();
+    assert_eq!(refused, FinishError::SignIn(FinishFault::NoSignIns));
+    assert!(refused.to_string().contains("RegistryOptions::credentials"), "{refused}");
+    in_time(registry.close()).await;
 }
 
 /// E28, E30, D17: a server that asks for a sign-in waits, with the address, and is no failure.

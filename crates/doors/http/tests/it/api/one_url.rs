@@ -331,6 +331,35 @@ async fn door_r2_documents_name_the_endpoint_as_its_client_typed_it() {
     }
 }
 
+/// C12, S27: documents of the door are kept by caches for a while, and nothing else is. A copy that
+/// is still right is not sent again.
+#[tokio::test]
+async fn oauth_c12_s27_caches_keep_documents_and_nothing_else() {
+    let desk = Desk::new().await;
+    for known in ["oauth-protected-resource/mcp", "oauth-authorization-server"] {
+        let path = format!("/.well-known/{known}");
+        let first = desk.request(Method::GET, &path).send().await;
+        assert_eq!(first.status, StatusCode::OK, "{path}");
+        assert_eq!(first.headers["cache-control"], "public, max-age=300", "{path}");
+        let tag = first.headers["etag"].to_str().unwrap().to_owned();
+        let again = desk.request(Method::GET, &path).header("if-none-match", &tag).send().await;
+        assert_eq!(again.status, StatusCode::NOT_MODIFIED, "{path}");
+        assert_eq!(again.text(), "", "{path}");
+        assert_eq!(again.headers["etag"], tag, "{path}");
+    }
+    for (method, path) in [
+        (Method::GET, "/.well-known/oauth-protected-resource/api"),
+        (Method::PUT, "/.well-known/oauth-authorization-server"),
+        (Method::GET, "/oauth/client-metadata.json"),
+        (Method::GET, "/authorize"),
+        (Method::POST, "/register"),
+    ] {
+        let answer = desk.request(method, path).send().await;
+        assert_eq!(answer.headers["cache-control"], "no-store", "{path}");
+        assert_eq!(answer.headers.get("etag"), None, "{path}");
+    }
+}
+
 /// R4: at a public address, programs in any web page read documents and get tokens. On loopback,
 /// foreign pages get nothing.
 #[tokio::test]
