@@ -3,6 +3,7 @@
 //! The crate `oauth-client` speaks to authorization servers and stores grants. This module finds
 //! the server of a name, records each action in the audit, and has the registry connect again.
 
+mod end;
 mod error;
 pub(crate) mod recorder;
 
@@ -19,7 +20,7 @@ use narthex_model::{
 };
 use narthex_oauth_client::{
     BeginAs, Begun, BrowserAnswer, DeviceBegun, DeviceState, Finished, GrantStatus, SignInTarget,
-    SignIns, SignedOut, store::GrantKey,
+    SignIns, SignedOut, Unfinished, store::GrantKey,
 };
 use narthex_registry::{Holder, ServerResult, ServerRow, VerbError};
 use serde_json::Value;
@@ -31,6 +32,7 @@ use url::{Host, Url};
 
 use self::recorder::Failures;
 pub use self::{
+    end::SignInEnd,
     error::ServerSignInError,
     recorder::{ServerSignIns, SignInCounts},
 };
@@ -130,17 +132,14 @@ impl SignInVerbs {
     }
 
     /// Finishes a sign-in with the query of the redirect. `server` is the name in its path, and
-    /// `session` the login session of the browser.
-    ///
-    /// # Errors
-    /// When the answer is not one to an open attempt, is for another browser, or the authorization
-    /// server gives no tokens.
+    /// `session` the login session of the browser. It fails when the answer is not one to an open
+    /// attempt, is for another browser, or the authorization server gives no tokens.
     pub async fn finish(
         &self,
         query: String,
         server: Option<String>,
         session: Option<String>,
-    ) -> Result<Finished, ControlError> {
+    ) -> SignInEnd {
         let finish = async move |this: Control| {
             let sign_ins = needed(&this)?;
             let answer = BrowserAnswer {
@@ -148,14 +147,14 @@ impl SignInVerbs {
                 server: server.as_deref(),
                 session: session.as_deref(),
             };
-            let finished = sign_ins.finish(answer).await;
-            match finished {
+            match sign_ins.finish(answer).await {
                 Ok(finished) => {
                     let event = finished_event(&this, &finished);
                     happened(&this, event.with("issuer", finished.facts.issuer.clone()));
-                    Ok(finished)
+                    let key = Some(finished.key.clone());
+                    Ok(SignInEnd { outcome: Ok(finished), key })
                 }
-                Err(error) => {
+                Err(Unfinished { error, proved }) => {
                     let reason = error.kind().as_str();
                     let error = ServerSignInError::Failed(error);
                     // An answer that belongs to no attempt is counted by the door.
@@ -166,11 +165,12 @@ impl SignInVerbs {
                         event.outcome = "failed".into();
                         happened(&this, event.with("reason", reason));
                     }
-                    Err(error.into())
+                    let key = proved.map(|key| *key);
+                    Ok(SignInEnd { outcome: Err(error.into()), key })
                 }
             }
         };
-        self.0.to_the_end(finish).await
+        self.0.to_the_end(finish).await.unwrap_or_else(SignInEnd::unproved)
     }
 
     /// Records that the browser of a signed-in human brought an answer that finishes no connection

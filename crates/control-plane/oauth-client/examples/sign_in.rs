@@ -137,7 +137,7 @@ async fn answer(
                     let text = format!("You are signed in to {}.", done.alias);
                     ("200 OK", text, Some(done.key.server))
                 }
-                Err(error) => ("400 Bad Request", error.to_string(), None),
+                Err(ended) => ("400 Bad Request", ended.error.to_string(), None),
             }
         }
         _ => ("404 Not Found", "There is no such page.".to_owned(), None),

@@ -43,7 +43,7 @@ pub use self::{
     entry::SignInTarget,
     error::SignInError,
     file_store::FileStore,
-    finish::{BrowserAnswer, Finished},
+    finish::{BrowserAnswer, Finished, Unfinished},
     guard::Guard,
     memory_store::MemoryStore,
     options::{Clock, NoHooks, RedirectBases, SignInHooks, SignInOptions, SystemClock},

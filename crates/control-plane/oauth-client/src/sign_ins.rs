@@ -15,7 +15,7 @@ use crate::{
     device::{self, DeviceBegun, DeviceState, Devices},
     entry::{Entry, place},
     fetch::Fetcher,
-    finish::{self, BrowserAnswer, Finished},
+    finish::{self, BrowserAnswer, Finished, Unfinished},
     holding::{Holding, Parts},
     job::{self, Job},
     keep_alive,
@@ -156,7 +156,7 @@ impl SignIns {
     /// # Errors
     /// When the answer belongs to no open attempt, came to the address of another server, or the
     /// authorization server gives no tokens.
-    pub async fn finish(&self, answer: BrowserAnswer<'_>) -> Result<Finished, SignInError> {
+    pub async fn finish(&self, answer: BrowserAnswer<'_>) -> Result<Finished, Unfinished> {
         let BrowserAnswer { query, server, session } = answer;
         let (me, query) = (self.clone(), query.to_owned());
         let (server, session) = (server.map(str::to_owned), session.map(str::to_owned));
@@ -166,10 +166,10 @@ impl SignIns {
         };
         let options = &self.inner.parts.options;
         let ended = options.tasks.spawn_on(finishing, &options.runtime).await;
-        ended.unwrap_or(Err(SignInError::Stopped))
+        ended.unwrap_or_else(|_stopped| Err(SignInError::Stopped.into()))
     }
 
-    async fn finish_here(&self, answer: BrowserAnswer<'_>) -> Result<Finished, SignInError> {
+    async fn finish_here(&self, answer: BrowserAnswer<'_>) -> Result<Finished, Unfinished> {
         let known = &self.inner.known;
         // The address of an entry may have changed since its attempt was opened.
         let is_current = |key: &GrantKey, server: &Url| {
@@ -177,7 +177,7 @@ impl SignIns {
             all.is_empty() || of_place(&all, server).is_some()
         };
         let end = finish::finish(&self.inner.parts, answer, is_current).await?;
-        let finish::End { state_hash, key, alias, server, outcome } = end;
+        let finish::End { state_hash, is_proved, key, alias, server, outcome } = end;
         let all = known.of(&key);
         let has_it = |one: &&Arc<ServerCredential>| {
             let is_it = |open: &Arc<OpenAttempt>| open.state_hash == state_hash;
@@ -207,7 +207,8 @@ impl SignIns {
                 if let (Some(own), Some(next)) = (own, failed.next) {
                     consent::show(&own.holding, &alias, *next).await;
                 }
-                Err(failed.error)
+                let proved = is_proved.then(|| Box::new(key));
+                Err(Unfinished { error: failed.error, proved })
             }
         }
     }
