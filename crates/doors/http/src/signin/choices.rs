@@ -15,6 +15,18 @@ const AGENTS_MAX: u32 = 200;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Choice(DoorChoice);
 
+/// The choice that is preselected: one without an alternative, or the one that the program has from
+/// `before`. Else the human has to choose.
+pub(super) fn preselected<'c>(
+    choices: &'c [Choice],
+    before: Option<&DoorChoice>,
+) -> Option<&'c Choice> {
+    match choices {
+        [only] => Some(only),
+        all => all.iter().find(|choice| Some(&choice.0) == before),
+    }
+}
+
 impl Choice {
     /// Reads the value of a form; `None` if it is no choice.
     pub(super) fn read(text: &str, home: &WorkspaceId) -> Option<DoorChoice> {
@@ -53,13 +65,13 @@ impl Choice {
 }
 
 impl Visitor<'_> {
-    /// The choices of a human for a request.
+    /// The choices of a human for a request, the widest at the end.
     pub(super) async fn choices(
         &self,
         pending: &PendingConsent,
         human: &DoorHuman,
     ) -> Result<Vec<Choice>, Problem> {
-        let mut all = self.live_choices(pending);
+        let mut all = Vec::new();
         if profile_of(pending).is_none() {
             for workspace in workspaces(self.control, human)? {
                 let kind = CatalogKind::Agent;
@@ -71,6 +83,7 @@ impl Visitor<'_> {
                 }));
             }
         }
+        all.extend(self.live_choices(pending));
         let desk = DoorDesk::of(self.control).ok_or_else(nothing)?;
         all.retain(|choice| desk.may_choose(human, choice).is_ok());
         Ok(all.into_iter().map(Choice).collect())
@@ -123,7 +136,7 @@ impl Visitor<'_> {
             None => {
                 let is_for_all = pending.resource.as_str().ends_with("/mcp");
                 let profiles = profiles.into_iter().filter(|_| is_for_all).map(Sees::Profile);
-                std::iter::once(Sees::Live).chain(profiles).map(of_home).collect()
+                profiles.chain([Sees::Live]).map(of_home).collect()
             }
         }
     }
@@ -158,5 +171,19 @@ mod tests {
         for bad in ["", "all", "profile", "profile A b", "agent team", "agent team reader x"] {
             assert_eq!(Choice::read(bad, &home), None, "{bad}");
         }
+    }
+
+    #[test]
+    fn door_a6_no_wider_choice_than_before_is_preselected() {
+        let home = WorkspaceId::default();
+        let read = |text: &str| Choice(Choice::read(text, &home).unwrap());
+        let (live, agent) = (read("live"), read("agent default reader"));
+        assert_eq!(preselected(&[], None), None);
+        assert_eq!(preselected(std::slice::from_ref(&live), None), Some(&live));
+        let both = [agent.clone(), live.clone()];
+        assert_eq!(preselected(&both, None), None);
+        assert_eq!(preselected(&both, Some(&agent.0)), Some(&agent));
+        let gone = read("agent default gone");
+        assert_eq!(preselected(&both, Some(&gone.0)), None);
     }
 }

@@ -390,6 +390,7 @@ mod tests {
     fn pages_have_no_inline_scripts_or_styles() {
         for text in [
             include_str!("page.rs").split("#[cfg(test)]").next().unwrap(),
+            include_str!("consent.rs"),
             include_str!("decision.rs"),
         ] {
             for word in

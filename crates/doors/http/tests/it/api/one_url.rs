@@ -3,6 +3,7 @@
 
 mod attacks;
 mod company;
+mod consent;
 
 use std::{sync::Arc, time::SystemTime};
 
