@@ -108,7 +108,8 @@ export class Chromium {
       const [words, values] = [texts('dt'), texts('dd')];
       return {
         pairs: Object.fromEntries(words.map((word, index) => [word, values[index]])),
-        choices: texts('option'),
+        choices: texts('.choice'),
+        chosen: text(document.querySelector('.choice:has(:checked)')) ?? null,
         notes: texts('.note'),
         hint: texts('.hint').at(-1),
         program: text(document.querySelector('main > p > b')),

@@ -152,6 +152,8 @@ try {
   found['mcp-remote'] = remote.text;
   found.askedAgain = human.asked;
 
+  found.careless = await human.careless(await request(base, callback.url));
+
   const refused = await human.refuse(await request(base, callback.url));
   found.refused = { ...refused, iss: refused.iss === base };
 

@@ -69,11 +69,36 @@ export class Human {
       await this.chromium.heading(CONSENT);
       this.shown = await this.chromium.facts();
       if (picture) await this.chromium.look(picture);
-      await this.chromium.page.getByRole('combobox').selectOption(choice);
+      await this.chromium.page.locator(`input[name="servers"][value="${choice}"]`).check();
       await this.chromium.press('Let it in');
       if (waits === 'at the callback') return this.callback.next();
       return this.chromium.page.waitForURL((address) => address.origin !== origin);
     };
+  }
+
+  /**
+   * Presses the button without a choice, which the browser refuses, and then as one that checks no
+   * form. The keyboard begins at the fault, and chooses there. Gives what each step did.
+   */
+  async careless(link) {
+    const { page } = this.chromium;
+    await this.chromium.open(link);
+    await this.chromium.heading(CONSENT);
+    const here = page.url();
+    const letIn = page.getByRole('button', { name: 'Let it in' });
+    await letIn.press('Enter');
+    const invalid = await page.locator('input[name="servers"]:invalid').count();
+    const stays = page.url() === here;
+    await page.locator('form.decide').evaluate((form) => (form.noValidate = true));
+    await letIn.press('Enter');
+    const fault = await page.getByRole('alert').innerText();
+    await this.chromium.look('consent-unchosen');
+    const value = await page.evaluate(() => document.activeElement.value);
+    await page.keyboard.press('Space');
+    const { chosen } = await this.chromium.facts();
+    await page.getByRole('button', { name: 'Deny' }).press('Enter');
+    const back = new URL(await this.callback.next());
+    return { invalid, stays, fault, value, chosen, error: back.searchParams.get('error') };
   }
 
   /** Refuses the client of a link. Gives the parameters with which the browser comes back. */

@@ -90,6 +90,17 @@ async function connection(chromium, issuer, base) {
   await withPasskey(chromium);
   await state('Your account is not connected.');
   await chromium.look('connection-none');
+  // A refusal at the provider leads back to the page.
+  await chromium.press('Connect');
+  await page.locator('main a.button').click();
+  await page.getByRole('link', { name: /cancel/i }).click();
+  await page.waitForURL(isEnd);
+  await chromium.heading('That did not work');
+  await chromium.look('connection-declined');
+  const hasCommand = (await page.locator('code').count()) > 0;
+  await chromium.press('Back to the connection');
+  await state('Your account is not connected.');
+  const declined = [new URL(page.url()).pathname === PATH, hasCommand];
   await chromium.press('Connect');
   await chromium.heading(/^Connect to /);
   await chromium.look('connection-onward');
@@ -98,7 +109,7 @@ async function connection(chromium, issuer, base) {
   await chromium.heading(/^Connected to /);
   await chromium.look('connection-done');
   const end = page.url();
-  await chromium.open(`${base}${PATH}`);
+  await chromium.press('See the connection');
   await state('Your account is connected.');
   const { pairs } = await chromium.facts();
   await chromium.look('connection');
@@ -111,7 +122,7 @@ async function connection(chromium, issuer, base) {
   await chromium.look('connection-refused');
   // A stranger sees no command, which would name paths of the machine.
   const again = [status, await page.locator('code').count()];
-  return { states, issuer: Object.values(pairs).includes(issuer), again };
+  return { states, declined, issuer: Object.values(pairs).includes(issuer), again };
 }
 
 /** The sign-in to a server of the configuration, refused at first. */

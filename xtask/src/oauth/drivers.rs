@@ -143,10 +143,20 @@ fn consented() -> Value {
             "address": true,
             "endpoint": true,
             "scopes": "mcp offline_access",
-            "choices": ["all servers of this daemon", "the servers of the agent reader (default)"],
-            "notes": ["This program runs on your own machine. Go on only if you started it just \
-                       now."],
+            "choices": ["the servers of the agent reader (default)", "all servers of this daemon"],
+            // A human who has a choice makes it.
+            "chosen": null,
+            "notes": ["The answer goes to a program on your own machine. Go on only if you started \
+                       this sign-in just now, in a program that you trust."],
             "hint": "You answer as ada.",
+        },
+        "careless": {
+            "invalid": 2,
+            "stays": true,
+            "fault": "Choose the servers that the program may use. It was not let in yet.",
+            "value": "agent default reader",
+            "chosen": "the servers of the agent reader (default)",
+            "error": "access_denied",
         },
         "refused": {
             "program": "a <b>bold</b> client",
@@ -200,7 +210,9 @@ fn connected() -> Value {
     let without = "Your account is not connected.";
     json!({
         "connection": {
-            "states": [without, "Your account is connected.", without],
+            "states": [without, without, "Your account is connected.", without],
+            // A refusal leads back to the page, and names no command.
+            "declined": [true, false],
             "issuer": true,
             // The address that led back counts once, and then names no command.
             "again": [409, 0],

@@ -82,7 +82,7 @@ pub use rules::{RulesChecked, RulesError, WrittenRules};
 pub use secrets::{SecretRows, SecretUses};
 pub use servers::Saved;
 pub use sign_ins::{
-    CLIENT_METADATA, CLIENT_NAME, ServerSignInError, ServerSignIns, SignInCounts, SignInVerbs,
-    SignedInBrowser, public_base,
+    CLIENT_METADATA, CLIENT_NAME, ServerSignInError, ServerSignIns, SignInCounts, SignInEnd,
+    SignInVerbs, SignedInBrowser, public_base,
 };
 pub use traffic::{Usage, UsageRow};

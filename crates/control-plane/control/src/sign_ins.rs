@@ -3,6 +3,7 @@
 //! The crate `oauth-client` speaks to authorization servers and stores grants. This module finds
 //! the server of a name, records each action in the audit, and has the registry connect again.
 
+mod end;
 mod error;
 mod following;
 pub(crate) mod recorder;
@@ -25,6 +26,7 @@ use serde_json::Value;
 use url::{Host, Url};
 
 pub use self::{
+    end::SignInEnd,
     error::ServerSignInError,
     recorder::{ServerSignIns, SignInCounts},
 };
@@ -139,20 +141,17 @@ impl SignInVerbs {
     }
 
     /// Finishes a sign-in with the query of the redirect. `server` is the name in its path, and
-    /// `visitor` the browser, if a human has signed in there.
+    /// `visitor` the browser, if a human has signed in there. It fails when the answer is not one to
+    /// an open attempt, is for another browser, or the authorization server gives no tokens.
     ///
     /// Records an answer that a human's browser brought and that finishes no connection of this
     /// human (X-E43).
-    ///
-    /// # Errors
-    /// When the answer is not one to an open attempt, is for another browser, or the authorization
-    /// server gives no tokens.
     pub async fn finish(
         &self,
         query: String,
         server: Option<String>,
         visitor: Option<SignedInBrowser>,
-    ) -> Result<Finished, ControlError> {
+    ) -> SignInEnd {
         let finish = async move |this: Control| {
             let sign_ins = needed(&this)?;
             let answer = BrowserAnswer {
@@ -160,29 +159,30 @@ impl SignInVerbs {
                 server: server.as_deref(),
                 session: visitor.as_ref().map(|visitor| &*visitor.session),
             };
-            let finished = sign_ins.finish_attempt(answer).await;
-            match finished {
+            match sign_ins.finish(answer).await {
                 Ok(finished) => {
                     let event = finished_event(&this, &finished);
                     happened(&this, event.with("issuer", finished.facts.issuer.clone()));
-                    Ok(finished)
+                    let key = Some(finished.key.clone());
+                    Ok(SignInEnd { outcome: Ok(finished), key })
                 }
-                Err(Unfinished { error, key }) => {
+                Err(Unfinished { error, key, is_proved }) => {
                     let error = ServerSignInError::Failed(error);
                     // The attempt knows its server better than the path does.
                     let name = key.as_ref().map(|key| key.server.clone()).or(server);
                     let event = name.and_then(|name| {
-                        let place = Unreached { name, key: key.as_ref() };
+                        let place = Unreached { name, key: key.as_deref() };
                         unfinished_event(&this, place, &error, visitor.as_ref())
                     });
                     if let Some(event) = event {
                         happened(&this, event);
                     }
-                    Err(error.into())
+                    let key = key.filter(|_| is_proved).map(|key| *key);
+                    Ok(SignInEnd { outcome: Err(error.into()), key })
                 }
             }
         };
-        self.0.to_the_end(finish).await
+        self.0.to_the_end(finish).await.unwrap_or_else(SignInEnd::unproved)
     }
 
     /// Ends the sign-in to a server: revokes its tokens at the authorization server where that is

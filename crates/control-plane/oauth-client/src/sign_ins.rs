@@ -187,15 +187,7 @@ impl SignIns {
     /// # Errors
     /// When the answer belongs to no open attempt, came to the address of another server, or the
     /// authorization server gives no tokens.
-    pub async fn finish(&self, answer: BrowserAnswer<'_>) -> Result<Finished, SignInError> {
-        self.finish_attempt(answer).await.map_err(|unfinished| unfinished.error)
-    }
-
-    /// Finishes a sign-in as [`Self::finish`] does. An error names the grant of its attempt.
-    ///
-    /// # Errors
-    /// As for [`Self::finish`].
-    pub async fn finish_attempt(&self, answer: BrowserAnswer<'_>) -> Result<Finished, Unfinished> {
+    pub async fn finish(&self, answer: BrowserAnswer<'_>) -> Result<Finished, Unfinished> {
         let BrowserAnswer { query, server, session } = answer;
         let (me, query) = (self.clone(), query.to_owned());
         let (server, session) = (server.map(str::to_owned), session.map(str::to_owned));
@@ -216,7 +208,7 @@ impl SignIns {
             all.is_empty() || of_place(&all, server).is_some()
         };
         let end = finish::finish(&self.inner.parts, answer, is_current).await?;
-        let finish::End { state_hash, key, alias, server, outcome } = end;
+        let finish::End { state_hash, is_proved, key, alias, server, outcome } = end;
         let all = known.of(&key);
         let has_it = |one: &&Arc<ServerCredential>| {
             let is_it = |open: &Arc<OpenAttempt>| open.state_hash == state_hash;
@@ -242,7 +234,7 @@ impl SignIns {
                 if let (Some(own), Some(next)) = (own, failed.next) {
                     consent::show(&own.holding, &alias, *next).await;
                 }
-                Err(Unfinished { error: failed.error, key: Some(key) })
+                Err(Unfinished { error: failed.error, key: Some(Box::new(key)), is_proved })
             }
         }
     }
@@ -407,7 +399,7 @@ impl CredentialSource for SignIns {
         Box::pin(async move {
             let (query, server) = (redirect.query.expose(), redirect.server.as_deref());
             let done = self.finish(BrowserAnswer { query, server, session: None }).await;
-            let refused = |error: SignInError| FinishFault::Refused { why: error.to_string() };
+            let refused = |ended: Unfinished| FinishFault::Refused { why: ended.error.to_string() };
             done.map(|done| done.alias).map_err(refused)
         })
     }

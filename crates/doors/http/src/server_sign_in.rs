@@ -37,17 +37,26 @@ pub(crate) struct Redirect {
 pub(crate) async fn finish(control: &Control, redirect: Redirect) -> Ended {
     let Redirect { query, server, visitor } = redirect;
     let verbs = SignInVerbs::of(control);
+    let human = visitor.as_ref().map(|visitor| visitor.account.id.clone());
     let visitor = visitor
         .map(|visitor| SignedInBrowser { by: visitor.account.actor(), session: visitor.session });
-    let finished = verbs.finish(query, server.clone(), visitor).await;
-    let error = match finished {
-        Ok(finished) if finished.key.user.is_some() => return connected(&finished.alias),
+    let end = verbs.finish(query, server.clone(), visitor).await;
+    let back = human.and_then(|human| end.page_of(&human));
+    let is_proved = end.is_proved();
+    let error = match end.outcome {
+        Ok(finished) if finished.key.user.is_some() => {
+            return connected(&finished.alias, back.as_deref());
+        }
         Ok(finished) => return done(&finished.alias),
         Err(error) => error,
     };
     tracing::info!("a sign-in to a server was not finished: {}", with_causes(&error));
     let is_unproved = matches!(&error, ControlError::SignIn(error) if error.is_unproved());
-    let retry = if is_unproved { String::new() } else { retry(server.as_deref()) };
+    let retry = match (is_proved, back) {
+        (false, _) => String::new(),
+        (true, Some(page)) => link(&page, "Back to the connection"),
+        (true, None) => retry(server.as_deref()),
+    };
     let ended = failed(error.kind(), &error.to_string(), &retry);
     match &error {
         ControlError::SignIn(error) => {
@@ -76,12 +85,16 @@ pub(crate) fn connection(server: Option<&str>) -> Option<&str> {
     server.and_then(SharedGrant::catalog_id)
 }
 
-fn connected(server: &str) -> Ended {
-    let main = format!(
-        "<h1>Connected to {}</h1>\n<p>Runs that you drive now use this server as you, also those \
-         that are open. You can close this page.</p>\n",
+/// The page of a new connection, with the path of the page on which its human ends it.
+fn connected(server: &str, page: Option<&str>) -> Ended {
+    let mut main = format!(
+        "<h1>Connected to {}</h1>\n<p>Runs that you drive use this server as you from now on, \
+         also those that are open. You can close this page.</p>\n",
         safe(server)
     );
+    if let Some(page) = page {
+        main.push_str(&link(page, "See the connection"));
+    }
     Ended { failed: None, onward: None, is_unproved: false, title: "Connected", main }
 }
 
@@ -97,18 +110,20 @@ fn done(server: &str) -> Ended {
     Ended { failed: None, onward: None, is_unproved: false, title: "Signed in", main }
 }
 
-/// The ways to try again, as HTML. Only a browser that began the sign-in sees the command, which
-/// can have paths of this machine.
+/// A link to a page of this daemon, as HTML.
+fn link(page: &str, words: &str) -> String {
+    format!("<a class=\"button\" href=\"{}\">{}</a>\n", safe(page), safe(words))
+}
+
+/// The command to try again, as HTML, where no page leads back. Only a browser that began the
+/// sign-in sees the command, which can have paths of this machine.
 fn retry(server: Option<&str>) -> String {
-    let (how, command) = match connection(server) {
-        Some(id) => (
-            "choose Connect on the page of the connection, or run as its operator",
-            narthex("connections connect {}", &[&id]),
-        ),
-        None => ("run", narthex("mcp authorize {}", &[&server.unwrap_or("NAME")])),
+    let command = match connection(server) {
+        Some(id) => narthex("connections connect {}", &[&id]),
+        None => narthex("mcp authorize {}", &[&server.unwrap_or("NAME")]),
     };
     let command = safe(&command.to_string());
-    format!("<p class=\"hint\">To try again, {how}:<code class=\"command\">{command}</code></p>\n")
+    format!("<p class=\"hint\">To try again, run:<code class=\"command\">{command}</code></p>\n")
 }
 
 fn failed(kind: ErrorKind, why: &str, retry: &str) -> Ended {
@@ -127,7 +142,7 @@ mod tests {
     fn s11_pages_of_a_sign_in_show_hostile_text_as_text() {
         let hostile = "<img src=x onerror=alert(1)>\"'&\u{202e}";
         let refused = failed(ErrorKind::Denied, hostile, &retry(Some(hostile)));
-        for ended in [done(hostile), connected(hostile), refused] {
+        for ended in [done(hostile), connected(hostile, Some(hostile)), refused] {
             let main = ended.main;
             assert!(!main.contains("<img") && !main.contains('\u{202e}'), "{main}");
             assert!(main.contains("&lt;img src=x onerror=alert(1)&gt;&quot;&#39;&amp;"), "{main}");

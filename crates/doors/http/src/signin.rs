@@ -7,6 +7,7 @@
 mod authorize;
 mod choices;
 mod connection;
+mod consent;
 mod cookie;
 mod decision;
 mod page;

@@ -312,6 +312,31 @@ async fn x_m14_the_page_of_a_connection_connects() {
     assert_eq!(site.connection(&ada)["connected"], false);
 }
 
+/// X-E43, X-M14: a page of a failed connection leads its human back to try again. It shows nothing
+/// of the connection to another browser, nor when an answer comes a second time.
+#[tokio::test(flavor = "multi_thread")]
+async fn x_e43_a_failed_connection_leads_its_human_back() {
+    let site = Site::start();
+    let (ada, bob) = (site.signs_in("ada"), site.signs_in("bob"));
+    let path = "/workspaces/default/connections/tracker";
+    site.fixture.quirks(|quirks| quirks.denies = Some("access_denied".to_owned()));
+    let back = site.agrees(&ada);
+    let failed = site.brings(&ada, &back);
+    assert!((400..500).contains(&failed.status), "{failed:?}");
+    assert!(failed.body.contains(&format!("href=\"{path}\"")), "{failed:?}");
+    assert!(!failed.body.contains("<code"), "a page leads back, and no command: {failed:?}");
+    let again = site.brings(&ada, &back);
+    let stolen = site.brings(&bob, &site.agrees(&ada));
+    let unsigned = site.visit(&site.agrees(&ada));
+    for page in [again, stolen, unsigned] {
+        assert!((400..500).contains(&page.status), "{page:?}");
+        assert!(!page.body.contains("/connections/") && !page.body.contains("<code"), "{page:?}");
+    }
+    site.fixture.quirks(|quirks| quirks.denies = None);
+    let done = site.brings(&ada, &site.agrees(&ada)).succeeded();
+    assert!(done.body.contains(&format!("href=\"{path}\"")), "{done:?}");
+}
+
 /// E149, X-E27: the holder of the operator's token connects for the runs that this token creates.
 #[tokio::test(flavor = "multi_thread")]
 async fn e149_the_command_line_lists_and_ends_connections() {

@@ -249,10 +249,10 @@ async fn oauth_c16_an_answer_counts_once_and_for_its_browser() {
     assert_eq!(begun.redirect_uri.as_str(), REDIRECT);
     let back = world.fixture.browse(begun.url.as_str()).unwrap();
     let (_, query) = back.split_once('?').unwrap();
-    let error = server.sign_ins.finish(of_session(query, "other")).await.unwrap_err();
+    let error = server.sign_ins.finish(of_session(query, "other")).await.unwrap_err().error;
     assert!(matches!(error, SignInError::Authorization(_)), "{error}");
     // It was taken: the right browser comes too late.
-    let error = server.sign_ins.finish(of_session(query, "hash")).await.unwrap_err();
+    let error = server.sign_ins.finish(of_session(query, "hash")).await.unwrap_err().error;
     assert!(matches!(error, SignInError::NoAttempt { .. }), "{error}");
     assert_eq!(world.fixture.counts().exchanged_codes, 0);
     let begun = server.sign_ins.begin(&target, BeginAs::Reuse).await.unwrap();

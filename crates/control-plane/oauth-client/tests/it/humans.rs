@@ -121,10 +121,18 @@ async fn x_e43_a_sign_in_of_a_human_belongs_to_their_browser() {
     assert!(matches!(begun, Err(SignInError::NoSession { .. })), "{begun:?}");
     for browser in [Some(BOB), None] {
         let query = answer(&world, &sign_ins, ADA).await;
-        sign_ins.finish(brought(&query, browser)).await.unwrap_err();
+        let ended = sign_ins.finish(brought(&query, browser)).await.unwrap_err();
+        assert!(!ended.is_proved, "another browser learns nothing");
         assert!(of_ada.obtain().await.is_err());
     }
     assert_eq!(world.fixture.asked_of(Endpoint::Token).len(), 0);
+    world.fixture.quirks(|quirks| quirks.denies = Some("access_denied".to_owned()));
+    let query = answer(&world, &sign_ins, ADA).await;
+    let ended = sign_ins.finish(brought(&query, Some(ADA))).await.unwrap_err();
+    assert!(ended.is_proved, "the human can go back");
+    assert_eq!(ended.key.as_deref(), Some(&key(ADA)));
+    let again = sign_ins.finish(brought(&query, Some(ADA))).await.unwrap_err();
+    assert!(!again.is_proved, "an answer counts once");
     let local = PrincipalId::local_admin();
     assert!(!key(local.as_str()).needs_own_browser());
 }

@@ -239,7 +239,8 @@ impl Server {
         let (path, query) = back.split_once('?').unwrap();
         let (_, place) = path.split_once("/oauth/callback").unwrap_or_default();
         let server = place.strip_prefix('/');
-        self.sign_ins.finish(BrowserAnswer { query, server, session: None }).await
+        let finished = self.sign_ins.finish(BrowserAnswer { query, server, session: None }).await;
+        finished.map_err(|ended| ended.error)
     }
 
     /// Signs in after a refused call.

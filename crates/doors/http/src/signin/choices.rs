@@ -15,6 +15,18 @@ const AGENTS_MAX: u32 = 200;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Choice(DoorChoice);
 
+/// The choice that is preselected: one without an alternative, or the one that the program has from
+/// `before`. Else the human has to choose.
+pub(super) fn preselected<'c>(
+    choices: &'c [Choice],
+    before: Option<&DoorChoice>,
+) -> Option<&'c Choice> {
+    match choices {
+        [only] => Some(only),
+        all => all.iter().find(|choice| Some(&choice.0) == before),
+    }
+}
+
 impl Choice {
     /// Reads the value of a form; `None` if it is no choice.
     pub(super) fn read(text: &str, home: &WorkspaceId) -> Option<DoorChoice> {
@@ -53,14 +65,14 @@ impl Choice {
 }
 
 impl Visitor<'_> {
-    /// The choices of a human for a request.
+    /// The choices of a human for a request, the widest at the end.
     pub(super) async fn choices(
         &self,
         pending: &PendingConsent,
         human: &DoorHuman,
     ) -> Result<Vec<Choice>, Problem> {
         let Some(path) = pending.resource.path() else { return Ok(Vec::new()) };
-        let mut all = self.live_choices();
+        let mut all = Vec::new();
         if path.profile().is_none() {
             let mut places = workspaces(self.control, human)?;
             places.retain(|one| path.workspace().is_none_or(|named| named == one.as_str()));
@@ -74,6 +86,7 @@ impl Visitor<'_> {
                 }));
             }
         }
+        all.extend(self.live_choices());
         let desk = DoorDesk::of(self.control).ok_or_else(nothing)?;
         all.retain(|choice| {
             choice.fits(&pending.resource) && desk.may_choose(human, choice).is_ok()
@@ -118,7 +131,7 @@ impl Visitor<'_> {
         let profiles = self.door.gateway.registry().profiles();
         let usable = profiles.iter().filter(|one| one.profile.is_some());
         let profiles = usable.filter_map(|one| ProfileName::new(&one.name).ok());
-        std::iter::once(Sees::Live).chain(profiles.map(Sees::Profile)).map(of_home).collect()
+        profiles.map(Sees::Profile).chain([Sees::Live]).map(of_home).collect()
     }
 }
 
@@ -146,5 +159,19 @@ mod tests {
         for bad in ["", "all", "profile", "profile A b", "agent team", "agent team reader x"] {
             assert_eq!(Choice::read(bad, &home), None, "{bad}");
         }
+    }
+
+    #[test]
+    fn door_a6_no_wider_choice_than_before_is_preselected() {
+        let home = WorkspaceId::default();
+        let read = |text: &str| Choice(Choice::read(text, &home).unwrap());
+        let (live, agent) = (read("live"), read("agent default reader"));
+        assert_eq!(preselected(&[], None), None);
+        assert_eq!(preselected(std::slice::from_ref(&live), None), Some(&live));
+        let both = [agent.clone(), live.clone()];
+        assert_eq!(preselected(&both, None), None);
+        assert_eq!(preselected(&both, Some(&agent.0)), Some(&agent));
+        let gone = read("agent default gone");
+        assert_eq!(preselected(&both, Some(&gone.0)), None);
     }
 }

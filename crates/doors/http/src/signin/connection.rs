@@ -32,7 +32,8 @@ impl Visitor<'_> {
     pub(super) async fn connection(&self) -> Answered {
         let (workspace, server) = self.connection_place()?;
         let Some((token, signed_in)) = self.session()? else {
-            let mut response = self.ways_in("You then connect your account to a server.");
+            let mut response =
+                self.ways_in("You connect your account to a server after you sign in.");
             let onward = format!("{workspace}/{KEPT}{server}");
             self.jar().set(&mut response, Kept::Onward, &onward, ONWARD);
             return Ok(response);
@@ -115,7 +116,7 @@ fn page(connection: &UserConnection, who: &str, csrf: &str) -> Response {
     put(
         &mut main,
         format_args!(
-            "</dl>\n<p>Runs that you drive use this server as you. Other humans' runs do not.</p>\n\
+            "</dl>\n<p>Runs that you drive use this server as you. Runs of others do not.</p>\n\
              <form method=\"post\">\
              <input type=\"hidden\" name=\"csrf\" value=\"{csrf}\">\n\
              <button name=\"verb\" value=\"connect\">{}</button>\n",

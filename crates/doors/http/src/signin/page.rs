@@ -91,8 +91,8 @@ pub(super) fn sign_in(reason: &str, providers: &[&str], has_passkeys: bool) -> R
         (_, [_, ..]) => "No account at a provider? Ask an operator for a one-time link.",
         (true, []) => "No passkey here yet? Ask an operator for a one-time link.",
         (false, []) => {
-            "Passkeys need a name instead of an address, and there is no provider: ask an operator \
-             for a one-time link."
+            "Passkeys do not work at this numeric address, and there is no provider. Ask an \
+             operator for a one-time link."
         }
     });
     main.push_str("</p>\n");
@@ -105,7 +105,7 @@ pub(super) fn link(name: &str) -> Response {
     let main = format!(
         "<h1>Sign in as {name}?</h1>\n\
          <form method=\"post\"><button>Sign in as {name}</button></form>\n\
-         <p class=\"hint\">This link works once. Did you not ask for it? Close this page.</p>\n"
+         <p class=\"hint\">This link works once. If you did not ask for it, close this page.</p>\n"
     );
     html(StatusCode::OK, "Sign in", "", &main)
 }
@@ -138,21 +138,21 @@ fn unproved(main: &mut String, shown: &Shown<'_>) {
         (true, true) => "with a passkey or at a provider",
         (true, false) => "with a passkey",
         (false, true) => "at a provider",
-        (false, false) => "at an address with a name, with a passkey,",
+        (false, false) => "with a passkey at an address that is a name",
     };
     let so = match (shown.needs_proof, shown.adds_passkeys) {
         (true, true) => "To approve anything, add a passkey, sign out, and sign in with it.".into(),
         (true, false) => format!("To approve anything, sign in {ways}."),
         (false, _) => format!(
-            "Your approvals are valid, but are marked as advisory; sign in {ways} to approve with \
-             proof."
+            "Your approvals count, but are marked as advisory. To approve with proof, sign in \
+             {ways}."
         ),
     };
     put(
         main,
         format_args!(
-            "<p class=\"note\">You signed in with a link. A link proves no human, since a program \
-             may have read it. {so}</p>\n"
+            "<p class=\"note\">You signed in with a link. A program can read a link, so it does \
+             not prove that you are a human. {so}</p>\n"
         ),
     );
 }
@@ -184,10 +184,10 @@ fn passkeys(main: &mut String, shown: &Shown<'_>, csrf: &str) {
              <noscript><p>Passkeys need JavaScript.</p></noscript>\n"
         }
         (true, false) => {
-            "<p class=\"note\">Your link adds no passkey. Ask an operator who signs in with a \
-             passkey or at a provider: the links that they make on this page add one.</p>\n"
+            "<p class=\"note\">Your link adds no passkey. For a link that adds one, ask an \
+             operator who signs in with a passkey or at a provider.</p>\n"
         }
-        (false, _) => "<p class=\"note\">Passkeys need a name instead of an address.</p>\n",
+        (false, _) => "<p class=\"note\">Passkeys do not work at this numeric address.</p>\n",
     });
 }
 
@@ -217,8 +217,8 @@ fn programs(main: &mut String, shown: &Shown<'_>, csrf: &str) {
 /// The form with which an operator creates a link for another human.
 fn invite(main: &mut String, shown: &Shown<'_>, csrf: &str) {
     let adds = match (shown.has_passkeys, shown.links_add_passkeys) {
-        (true, true) => " and lets them add a passkey",
-        (true, false) => ", and adds no passkey",
+        (true, true) => " It lets them add a passkey.",
+        (true, false) => " It adds no passkey.",
         (false, _) => "",
     };
     let create = narthex("users create NAME", &[]);
@@ -230,8 +230,8 @@ fn invite(main: &mut String, shown: &Shown<'_>, csrf: &str) {
              <input type=\"hidden\" name=\"csrf\" value=\"{csrf}\">\
              <label>Name of their account <input name=\"name\" maxlength=\"128\" required></label>\
              <button>Make a link</button></form>\n\
-             <p class=\"hint\">The link signs them in once, within 15 minutes{adds}. Make their \
-             account first:<code class=\"command\">{create}</code></p>\n"
+             <p class=\"hint\">The link signs them in once, within 15 minutes.{adds} Their \
+             account has to exist. To create it:<code class=\"command\">{create}</code></p>\n"
         ),
     );
 }
@@ -244,16 +244,16 @@ pub(super) fn made_link(made: &CreatedLink) -> Response {
     let adds = match adds_passkey {
         true => format!("{name} can add a passkey with it."),
         false => format!(
-            "{name} can add no passkey with it. To make one that adds a passkey, sign in with a \
-             passkey or at a provider."
+            "{name} can add no passkey with it. For a link that adds one, sign in with a passkey \
+             or at a provider first."
         ),
     };
     let main = format!(
         "<h1>A link for {name}</h1>\n\
          <input readonly aria-label=\"Link\" value=\"{url}\">\n\
          <p>It works once, until {until}. {adds}</p>\n\
-         <p class=\"note\">Send it to {name} alone: the human who opens it is signed in as \
-         {name}. This page shows it only now.</p>\n\
+         <p class=\"note\">Send it to {name} only: the person who opens it is signed in as \
+         {name}. This page shows the link only once.</p>\n\
          <a class=\"button\" href=\"/signin\">To the sign-in page</a>\n"
     );
     html(StatusCode::OK, "A link", "", &main)
@@ -380,6 +380,7 @@ mod tests {
     fn pages_have_no_inline_scripts_or_styles() {
         for text in [
             include_str!("page.rs").split("#[cfg(test)]").next().unwrap(),
+            include_str!("consent.rs"),
             include_str!("decision.rs"),
         ] {
             for word in

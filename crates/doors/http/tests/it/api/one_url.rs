@@ -3,6 +3,7 @@
 
 mod attacks;
 mod company;
+mod consent;
 mod questions;
 mod streams;
 mod workspaces;

@@ -93,7 +93,7 @@ async fn s31_door_a4_registrations_are_bounded_for_each_public_address() {
 }
 
 /// A program with a metadata document, which was read before.
-async fn proved(desk: &Desk) -> String {
+pub(super) async fn proved(desk: &Desk) -> String {
     let rows = desk.store.door();
     let registered = desk.register_as("Desk").await;
     let row = rows.client(&registered).await.unwrap().unwrap();
