@@ -33,6 +33,7 @@ fn sign_ins(store: &Arc<MemoryStore>) -> ServerSignIns {
             public: None,
         },
         client_metadata_url: None,
+        shared_clients: SharedClients::default(),
         client_name: CLIENT_NAME.to_owned(),
         workspace: WorkspaceId::default().to_string(),
         tasks: TaskTracker::new(),
