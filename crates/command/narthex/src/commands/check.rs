@@ -58,8 +58,10 @@ pub(crate) async fn run(context: Context) -> Result<ExitCode, Failure> {
     checks.extend(host::programs(&files));
     checks.extend(files::all(&files, &context.settings, &served).await);
     checks.extend(of_entries);
-    checks.extend(executors::all(&context.settings));
-    checks.extend(agents::all(&context.settings).await);
+    // The words of a team stay out of sight until there are agents.
+    let of_agents = agents::all(&context.settings).await;
+    checks.extend(executors::all(&context.settings, agents::are_named(&of_agents)));
+    checks.extend(of_agents);
     show(&checks, &context)
 }
 
