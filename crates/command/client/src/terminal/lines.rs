@@ -1,12 +1,15 @@
 //! Lines for a terminal: tables for people, as wide as the terminal, and others' texts without
 //! characters that move a cursor.
 
-use std::io::stdout;
+use std::{
+    io::{stderr, stdout},
+    os::fd::AsFd,
+};
 
 use comfy_table::{ColumnConstraint, ContentArrangement, Row, Table, presets};
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
-use super::inert::inert;
+use super::{inert::inert, sentences::wrapped};
 
 /// Maximum number of lines of a row on a narrow terminal.
 const ROW_LINES: usize = 4;
@@ -207,14 +210,25 @@ pub(super) fn fitting(line: &str, columns: usize) -> &str {
 
 /// The width of the terminal; `None` without one: a file or another program gets everything.
 fn width() -> Option<u16> {
-    let size = rustix::termios::tcgetwinsize(stdout()).ok()?;
+    width_of(stdout())
+}
+
+fn width_of(output: impl AsFd) -> Option<u16> {
+    let size = rustix::termios::tcgetwinsize(output).ok()?;
     (size.ws_col > 0).then_some(size.ws_col)
+}
+
+/// Sentences in lines for which the terminal of standard output has room. A command in backticks
+/// stays in one piece.
+#[must_use]
+pub fn sentences_fitting(text: &str) -> String {
+    wrapped(text, width())
 }
 
 /// Prints a text for a person, besides the result. Parts of it may come from others.
 #[expect(clippy::print_stderr, reason = "what is no result goes to standard error")]
 pub fn notice(text: &str) {
-    eprintln!("{}", inert(text));
+    eprintln!("{}", wrapped(&inert(text), width_of(stderr())));
 }
 
 #[cfg(test)]

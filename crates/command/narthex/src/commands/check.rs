@@ -147,12 +147,12 @@ fn show(checks: &[Check], context: &Context) -> Result<ExitCode, Failure> {
         }
         return Ok(code);
     }
-    output::line(&format!("Checks of MCP servers, {time}"))?;
+    output::sentence(&format!("Checks of MCP servers, {time}"))?;
     for line in checks.iter().flat_map(Check::lines) {
-        output::line(&line)?;
+        output::sentence(&line)?;
     }
     let of = |count, what| output::counted(count as u64, what);
     let (warnings, errors) = (of(warnings, "warning"), of(errors, "error"));
-    output::line(&format!("{infos} info, {warnings}, {errors}"))?;
+    output::sentence(&format!("{infos} info, {warnings}, {errors}"))?;
     Ok(code)
 }

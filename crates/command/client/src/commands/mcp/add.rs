@@ -51,7 +51,7 @@ pub(super) async fn run(args: AddArgs, context: &Context) -> Result<ExitCode, Fa
     if !context.format.is_quiet() {
         let verb = if saved["created"] == true { "added" } else { "replaced" };
         let name = harmless(text(&saved, "name"));
-        output::line(&format!("{verb} {name}; it connects in the background"))?;
+        output::sentence(&format!("{verb} {name}; it connects in the background"))?;
         output::notice(&format!("see if it works with `{}`", narthex("mcp test {}", &[&name])));
     }
     Ok(ExitCode::SUCCESS)

@@ -49,7 +49,7 @@ pub(super) async fn run(
     }
     if context.format.is_text() {
         // A person may want to stop the command because of one of them.
-        plan.notes.iter().try_for_each(|note| output::line(&harmless(note)))?;
+        plan.notes.iter().try_for_each(|note| output::sentence(&harmless(note)))?;
     }
     plan.carry_out(context).await?;
     told(&plan, context)

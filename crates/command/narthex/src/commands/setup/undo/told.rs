@@ -107,7 +107,7 @@ impl Undo {
     ) -> Result<(), Failure> {
         let Some(failure) = self.failure(again) else { return Ok(()) };
         if context.format.is_text() {
-            self.sentences(true).iter().try_for_each(|sentence| output::line(sentence))?;
+            self.sentences(true).iter().try_for_each(|sentence| output::sentence(sentence))?;
         }
         Err(failure.with_details(Some(self.to_json())))
     }
