@@ -541,7 +541,7 @@ fn e139_a_daemon_is_started_for_the_first_server() {
     place.run(["mcp", "add", "bad"]).failed(2, &["-- COMMAND`"]);
     assert_eq!(place.run(["daemon", "status"]).code, Some(1));
     let mut command = place.command(["mcp", "add", "mine", "--", "sh", "-c", "exit 3"]);
-    command.env("NARTHEX_LISTEN", "127.0.0.1:0").stdin(std::process::Stdio::null());
+    command.env("NARTHEX_LISTEN", "127.0.0.1:0").stdin(Stdio::null());
     let done = Done::from(command.output().unwrap());
     let stopped = place.run(["daemon", "stop"]);
     let done = done.succeeded();
