@@ -48,8 +48,9 @@ pub struct Rows<'h> {
 }
 
 /// A table for which the terminal has room: the wide one, or the narrow one if a row of the wide
-/// one needs several lines, or else the narrow rows as [`row_fitting`] has them. A file or another
-/// program gets the wide one.
+/// one needs several lines, or else the narrow rows as [`row_fitting`] has them.
+///
+/// A file or another program gets the wide one.
 #[must_use]
 pub fn render_fitting(wide: &Rows<'_>, narrow: &Rows<'_>, none: &str) -> String {
     match wide.rows.is_empty() {
@@ -71,8 +72,10 @@ fn fitted(wide: &Rows<'_>, narrow: &Rows<'_>, width: Option<u16>) -> String {
 }
 
 /// A row without a table, for a list that grows: the wide one, or the narrow one if the terminal is
-/// too narrow for it. A cell of the narrow one that has no room in its line begins the next one, and
-/// one that is longer than a line is cut at its end. A file or another program gets the wide one.
+/// too narrow for it.
+///
+/// A cell of the narrow one that has no room in its line begins the next one, and one that is longer
+/// than a line is cut at its end. A file or another program gets the wide one.
 #[must_use]
 pub fn row_fitting(wide: &[String], narrow: &[String]) -> String {
     fitted_row(wide, narrow, width())
