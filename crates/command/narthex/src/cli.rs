@@ -246,7 +246,10 @@ impl Context {
 #[must_use]
 pub fn main() -> ExitCode {
     if arguments().nth(1).is_none() {
-        return begin();
+        return told(&help::beginning());
+    }
+    if arguments().skip(1).eq(help::ALL) {
+        return told(&help::all());
     }
     let (cli, workspace) = match read_aside() {
         Ok(read) => read,
@@ -266,9 +269,9 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Tells a new user what the program is, and the commands to begin with.
-fn begin() -> ExitCode {
-    match output::line(&help::beginning()) {
+/// Prints a text about the program itself.
+fn told(text: &str) -> ExitCode {
+    match output::line(text) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.exit_code(),
     }

@@ -52,11 +52,11 @@ pub async fn run(context: Context) -> Result<ExitCode, Failure> {
     }
     // A daemon at an address alone has no process here.
     let process = if state.pid == 0 { String::new() } else { format!(" (process {})", state.pid) };
-    output::line(&format!("The daemon listens at {}{process}.", state.url))?;
+    output::sentence(&format!("The daemon listens at {}{process}.", state.url))?;
     if let Some(fingerprint) = state.fingerprints.first() {
-        output::line(&format!("Its certificate has the SHA-256 fingerprint {fingerprint}."))?;
+        output::sentence(&format!("Its certificate has the SHA-256 fingerprint {fingerprint}."))?;
     }
-    output::line("")?;
+    output::sentence("")?;
     let shared = rows.iter().map(|row| {
         let transport = row.transport.clone().unwrap_or_default();
         vec![harmless(&row.alias), HOME.to_owned(), transport, harmless(&completed(&row.summary()))]
@@ -75,7 +75,7 @@ pub async fn run(context: Context) -> Result<ExitCode, Failure> {
         show_runs(&runs, &workspaces)?;
     }
     for sentence in files::warnings(&files, SystemTime::now()) {
-        output::line(&format!("\nwarning: {sentence}"))?;
+        output::sentence(&format!("\nwarning: {sentence}"))?;
     }
     Ok(ExitCode::SUCCESS)
 }

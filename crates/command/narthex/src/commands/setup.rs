@@ -99,7 +99,7 @@ async fn set_up(args: &SetupArgs, place: &Path, context: &Context) -> Result<Exi
         let lines = service::shown(&offer, is_running).into_iter().chain(survey.to_quit());
         let lines: Vec<_> = lines.map(|line| harmless(&line)).collect();
         if !lines.is_empty() {
-            output::line(&format!("\n{}", lines.join("\n")))?;
+            output::sentence(&format!("\n{}", lines.join("\n")))?;
         }
     }
     if args.dry_run {
@@ -134,24 +134,23 @@ fn unchanged(survey: &Survey, is_dry: bool, context: &Context) -> Result<ExitCod
     } else if context.format.is_quiet() {
         survey.moving().try_for_each(|one| output::line(one.alias.as_str()))?;
     } else if is_dry {
-        output::line("\nNothing has changed: this was a dry run.")?;
+        output::sentence("\nNothing has changed: this was a dry run.")?;
     } else {
-        output::line("\nThere is nothing to set up, and nothing has changed.")?;
+        output::sentence("\nThere is nothing to set up, and nothing has changed.")?;
         let hint = match survey.plan.servers.is_empty() && !survey.has_servers {
             true => format!(
                 "To begin without a client's servers, `{}` and `{}` find a server in a registry. \
-                 Once the daemon runs, `{}` adds one whose command you know; `{}` starts it.",
+                 `{}` adds one whose command you know.",
                 narthex("search WORDS", &[]),
                 narthex("add NAME", &[]),
                 narthex("mcp add NAME -- COMMAND", &[]),
-                narthex("up --detach", &[]),
             ),
             false => format!(
                 "`{}` shows the servers that narthex has, and why one fails.",
                 narthex("mcp list", &[])
             ),
         };
-        output::line(&hint)?;
+        output::sentence(&hint)?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -238,9 +238,9 @@ impl Present {
     fn show(&self, args: &UninstallArgs) -> Result<(), Failure> {
         let lines = self.lines(args);
         if !lines.is_empty() {
-            output::line("This command does the following:")?;
+            output::sentence("This command does the following:")?;
         }
-        lines.iter().try_for_each(|line| output::line(&format!("  {}", harmless(line))))
+        lines.iter().try_for_each(|line| output::sentence(&format!("  {}", harmless(line))))
     }
 
     /// Lines with all that the command would do.

@@ -19,7 +19,7 @@ const WEATHER: &str = "io.github.ada/weather";
 const KEY: &str = "canary-51c7-weather-key";
 
 /// A shop with a program `npx` that knows two packages.
-fn stocked() -> Shop {
+pub(crate) fn stocked() -> Shop {
     let place = Place::with(&json!({}));
     fs::create_dir(place.path("bin")).unwrap();
     let log = place.path("starts");
@@ -54,7 +54,7 @@ fn stocked() -> Shop {
 }
 
 /// The variable `PATH` with the shop's own `npx` first.
-fn own_path(shop: &Shop) -> String {
+pub(crate) fn own_path(shop: &Shop) -> String {
     let path = std::env::var_os("PATH").unwrap().into_string().unwrap();
     format!("{}:{path}", shop.place.path("bin").display())
 }

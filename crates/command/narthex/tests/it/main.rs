@@ -33,6 +33,7 @@ mod exhaustion;
 mod fidelity;
 mod files;
 mod find;
+mod first_hour;
 mod grants;
 mod help;
 mod identity;

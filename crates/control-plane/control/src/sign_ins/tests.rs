@@ -8,7 +8,8 @@ use narthex_model::{
     AuthorizationCodeAuth, HttpTarget, KnownExecutors, OAuthTokens, Secret, ServerId,
 };
 use narthex_oauth_client::{
-    Clock, MemoryStore, NoHooks, RedirectBases, SignInOptions, SystemClock, store::TokenStore,
+    Clock, MemoryStore, NoHooks, RedirectBases, SharedClients, SignInOptions, SystemClock,
+    store::TokenStore,
 };
 use narthex_registry::{Registry, RegistryOptions, watch::LayerOptions};
 use narthex_supervisor::BaseEnvironment;

@@ -49,7 +49,7 @@ pub(super) async fn run(
     }
     if context.format.is_text() {
         // A person may want to stop the command because of one of them.
-        plan.notes.iter().try_for_each(|note| output::line(&harmless(note)))?;
+        plan.notes.iter().try_for_each(|note| output::sentence(&harmless(note)))?;
     }
     plan.carry_out(context).await?;
     told(&plan, context)
@@ -289,13 +289,18 @@ fn told_plan(plan: &Plan, context: &Context) -> Result<ExitCode, Failure> {
         "commands": commands,
         "notes": notes,
     });
-    let mut lines = match plan.is_new_text {
-        true => vec![format!("Would write {file}:"), String::new()],
-        false => vec![format!("{file} would stay as it is:"), String::new()],
-    };
-    lines.extend(text.lines().map(|line| format!("  {line}")));
-    lines.push(String::new());
-    lines.extend(would_run(commands));
+    if context.format.is_text() {
+        let first = match plan.is_new_text {
+            true => format!("Would write {file}:"),
+            false => format!("{file} would stay as it is:"),
+        };
+        output::sentence(&harmless(&first))?;
+        // The lines are those of the file on any terminal.
+        output::line("")?;
+        text.lines().try_for_each(|line| output::line(&format!("  {}", harmless(line))))?;
+        output::line("")?;
+    }
+    let mut lines: Vec<_> = would_run(commands).collect();
     lines.push(format!("The daemon would listen at {url}."));
     lines.extend(notes.iter().cloned());
     output::told_lines(&data, &lines, context.format)

@@ -82,9 +82,9 @@ impl Survey {
                 format!("stays as it is: it {reason}"),
                 format!("`{command}` shows what it would start, and asks"),
             ];
-            output::line(&harmless(&path.display().to_string()))?;
-            facts.iter().try_for_each(|fact| output::line(&format!("  {}", harmless(fact))))?;
-            output::line("")?;
+            output::sentence(&harmless(&path.display().to_string()))?;
+            facts.iter().try_for_each(|fact| output::sentence(&format!("  {}", harmless(fact))))?;
+            output::sentence("")?;
         }
         Ok(())
     }

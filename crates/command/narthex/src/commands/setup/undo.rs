@@ -287,11 +287,15 @@ impl Undo {
         }
         let cleared = secrets::clear_stored(name, version, &context.settings).await;
         match (cleared, &self.no_daemon) {
+            (Ok((cleared, unrecorded)), _) => {
+                self.unrecorded = self.unrecorded.take().or(unrecorded);
+                Ok(cleared)
+            }
             (Err(error), Some(failure)) => {
                 tracing::debug!("the store cannot be used without a daemon: {}", error.message);
                 Err(failure.clone())
             }
-            (cleared, _) => cleared,
+            (Err(error), None) => Err(error),
         }
     }
 

@@ -109,7 +109,7 @@ impl Preview {
 
     /// Prints the results.
     pub(super) fn show(&self) -> Result<(), Failure> {
-        output::line("This command does the following:")?;
+        output::sentence("This command does the following:")?;
         let mut lines: Vec<_> = self.files.iter().map(|(file, gone)| would(file, *gone)).collect();
         lines.extend(self.fault_lines());
         if !self.is_whole() {
@@ -122,7 +122,7 @@ impl Preview {
                 file.display()
             ));
         }
-        lines.iter().try_for_each(|line| output::line(&format!("  {}", harmless(line))))
+        lines.iter().try_for_each(|line| output::sentence(&format!("  {}", harmless(line))))
     }
 
     /// The results for programs.

@@ -51,6 +51,8 @@ pub(in crate::commands) struct Undo {
     pub(super) unasked: Vec<String>,
     /// The failure for which no daemon starts.
     pub(super) no_daemon: Option<Failure>,
+    /// The failure for which the audit has no record of a secret that was cleared.
+    pub(super) unrecorded: Option<Failure>,
     /// The failure for which no daemon could be asked.
     pub(super) no_answer: Option<Failure>,
     /// Files that cannot be brought back yet.
@@ -105,7 +107,7 @@ impl Undo {
     ) -> Result<(), Failure> {
         let Some(failure) = self.failure(again) else { return Ok(()) };
         if context.format.is_text() {
-            self.sentences(true).iter().try_for_each(|sentence| output::line(sentence))?;
+            self.sentences(true).iter().try_for_each(|sentence| output::sentence(sentence))?;
         }
         Err(failure.with_details(Some(self.to_json())))
     }
@@ -166,11 +168,12 @@ impl Undo {
             let count = counted(self.cleared.len() as u64, "secret");
             lines.push(format!("Cleared {count} in the vault: {}.", self.cleared.join(", ")));
             lines.extend(self.no_daemon.as_ref().map(|failure| {
-                format!(
-                    "The audit has no record of that, since no daemon starts: {}",
-                    failure.message
-                )
+                let reason = &failure.message;
+                format!("That was done in the store itself, since no daemon starts: {reason}")
             }));
+            if let Some(failure) = &self.unrecorded {
+                lines.push(format!("The audit has no record of that: {}", failure.message));
+            }
         }
         lines.extend(self.kept.iter().map(|name| {
             let clear = narthex("secrets clear {}", &[name]);
