@@ -195,6 +195,7 @@ mod tests {
                         refresh_token: None,
                     })),
                     audience: None,
+                    fallback: None,
                 })),
                 ..AuthorizationCodeAuth::default()
             })

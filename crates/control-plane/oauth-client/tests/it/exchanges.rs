@@ -56,7 +56,7 @@ fn client() -> OAuthClient {
 fn auth(kind: ExchangeKind, identity: ExchangeIdentity) -> AuthorizationCodeAuth {
     AuthorizationCodeAuth {
         client: (kind == ExchangeKind::IdJag).then(client),
-        exchange: Some(Box::new(OAuthExchange { kind, identity, audience: None })),
+        exchange: Some(Box::new(OAuthExchange { kind, identity, audience: None, fallback: None })),
         ..AuthorizationCodeAuth::default()
     }
 }

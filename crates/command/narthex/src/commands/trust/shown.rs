@@ -5,7 +5,8 @@ use std::{borrow::Cow, collections::BTreeSet, path::PathBuf};
 
 use narthex_client_files::servers::{hidden_args, hides_variable};
 use narthex_model::{
-    AuthorizationCodeAuth, ClientCredentialsAuth, ClientProof, Confinement, ExchangeIdentity,
+    AuthorizationCodeAuth, ClientCredentialsAuth, ClientProof, Confinement, ExchangeFallback,
+    ExchangeIdentity,
     HttpTarget, NetworkAccess, OAuth, OAuthExchange, OAuthResource, OAuthScopes, Secret,
     ServerAuth, ServerDefinition, Target,
 };
@@ -246,7 +247,11 @@ fn exchanged(exchange: &OAuthExchange) -> String {
             format!("the identity of a person, sent to {}", address(&given.token_url))
         }
     };
-    format!("exchange {} for {from}", exchange.kind.word())
+    let or = match exchange.fallback {
+        Some(ExchangeFallback::SignIn) => ", or else a sign-in",
+        None => "",
+    };
+    format!("exchange {} for {from}{or}", exchange.kind.word())
 }
 
 fn at_issuer(issuer: Option<&str>) -> String {
