@@ -55,6 +55,19 @@ pub enum SignInError {
         /// The login provider.
         provider: String,
     },
+    /// The operator has not listed the server as one that may have such tokens.
+    #[error(
+        "`{server}` may have no tokens for the identities of `{provider}`: the operator of the \
+         daemon has to add {origin} to `exchange_servers` in [signin.oidc.{provider}]"
+    )]
+    NotListed {
+        /// The server.
+        server: String,
+        /// The login provider.
+        provider: String,
+        /// The server's origin.
+        origin: String,
+    },
     /// Narthex has no identity of the human at the login provider.
     #[error(
         "`{server}` needs the sign-in of the human who drives the run with `{provider}`: sign in \
@@ -227,6 +240,7 @@ impl SignInError {
             | Self::ByExchange { .. }
             | Self::NoClient { .. }
             | Self::NoProvider { .. }
+            | Self::NotListed { .. }
             | Self::Way(_)
             | Self::IssuerMoved { .. }
             | Self::BadToken { .. } => ErrorKind::Invalid,

@@ -14,7 +14,7 @@ use std::{
 use arc_swap::ArcSwap;
 use narthex_model::ErrorKind;
 use narthex_oauth::{
-    client::{StepUp, backoff},
+    client::{ATTEMPT_LIFE, StepUp, backoff},
     scopes::Scopes,
 };
 use narthex_upstream::CredentialFault;
@@ -182,6 +182,7 @@ impl Holding {
             Mode::Faulty(_) => Kind::Faulty,
             Mode::Machine(machine) if machine.token_url.is_some() => Kind::EagerMachine,
             Mode::Machine(_) => Kind::LazyMachine,
+            Mode::Exchange(_) if self.is_of_person() => Kind::Person,
             // A request without a token is no human's.
             Mode::Exchange(_) if self.key.user.is_some() => Kind::EagerMachine,
             Mode::Exchange(_) => Kind::LazyMachine,
@@ -191,6 +192,21 @@ impl Holding {
     /// True if the tokens come from an exchange.
     pub(crate) fn is_exchanged(&self) -> bool {
         matches!(self.entry.mode, Mode::Exchange(_))
+    }
+
+    /// True if a person signs in now in place of the exchange.
+    fn is_of_person(&self) -> bool {
+        let now = self.now();
+        self.entry.falls_back() && self.with_state(|state| state.is_of_person(now))
+    }
+
+    /// Has a person sign in for a while in place of the exchange, which was refused for good.
+    pub(crate) fn fall_back(&self) {
+        let until = self.now().saturating_add(ATTEMPT_LIFE);
+        self.update(|state| {
+            state.fallback_until = Some(until);
+            state.trouble = None;
+        });
     }
 
     pub(crate) async fn guard(&self) -> Guard {
@@ -314,6 +330,7 @@ impl Holding {
             state.refused = None;
             state.trouble = None;
             state.unsaved = None;
+            state.fallback_until = None;
         });
         Ok(())
     }
@@ -340,7 +357,10 @@ impl Holding {
     pub(crate) fn drop_held(&self) -> bool {
         let had = self.with_state(|state| state.held.is_some());
         self.update(|state| {
-            state.held = None;
+            if state.held.take().is_some() {
+                // The exchange comes first again.
+                state.fallback_until = None;
+            }
             state.refused = None;
             state.unsaved = None;
             state.facts.expires_at = None;

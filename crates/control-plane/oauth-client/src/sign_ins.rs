@@ -404,8 +404,8 @@ fn of_place<'k>(
     known: &'k [Arc<ServerCredential>],
     server: &Url,
 ) -> Option<&'k Arc<ServerCredential>> {
-    let place = place(server);
-    known.iter().rfind(|one| one.holding.entry().place() == place)
+    let wanted = place(server);
+    known.iter().rfind(|one| place(&one.holding.entry().url) == wanted)
 }
 
 /// The status of the server that was asked for last, and of no other address of its grant.

@@ -72,8 +72,8 @@ pub use agent_type::{AgentType, OauthOnOrchestrators};
 pub use alias::{Alias, AliasError};
 pub use auth::{
     ApiKeyAuth, AuthorizationCodeAuth, ClientCredentialsAuth, ClientProof, CredentialAddressFault,
-    ExchangeFallback, ExchangeIdentity, ExchangeKind, GivenIdentity, HeaderSource, KEY_ALGORITHMS, OAuth,
-    OAuthClient, OAuthExchange, OAuthPkce, OAuthRegistration, OAuthResource, OAuthScopes,
+    ExchangeFallback, ExchangeIdentity, ExchangeKind, GivenIdentity, HeaderSource, KEY_ALGORITHMS,
+    OAuth, OAuthClient, OAuthExchange, OAuthPkce, OAuthRegistration, OAuthResource, OAuthScopes,
     OAuthTokens, PRIVATE_KEY_JWT, SecretMethod, ServerAuth, SharedGrant, check_credential_address,
 };
 pub use built_in_tools::BuiltInTools;

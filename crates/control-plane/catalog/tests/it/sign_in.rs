@@ -2,9 +2,9 @@
 
 use narthex_catalog::ServerEntry;
 use narthex_model::{
-    AuthorizationCodeAuth, ClientCredentialsAuth, ClientProof, ExchangeFallback,
-    ExchangeIdentity, ExchangeKind, OAuth, OAuthClient, OAuthExchange, OAuthPkce, OAuthRegistration, OAuthResource, Secret,
-    SecretMethod, ServerAuth, Target,
+    AuthorizationCodeAuth, ClientCredentialsAuth, ClientProof, ExchangeFallback, ExchangeIdentity,
+    ExchangeKind, OAuth, OAuthClient, OAuthExchange, OAuthPkce, OAuthRegistration, OAuthResource,
+    Secret, SecretMethod, ServerAuth, Target,
 };
 use serde_json::{Value, json};
 

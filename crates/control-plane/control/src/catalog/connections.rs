@@ -313,6 +313,7 @@ fn field_of(error: &SignInError, entry: &ServerEntry) -> &'static str {
         SignInError::Way(_) => "auth.client",
         SignInError::Registration(_) => "auth.registration",
         SignInError::NoProvider { .. } => "auth.exchange.identityProvider",
+        SignInError::NotListed { .. } => "url",
         _ => "auth",
     }
 }

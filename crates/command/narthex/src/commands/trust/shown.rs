@@ -6,9 +6,8 @@ use std::{borrow::Cow, collections::BTreeSet, path::PathBuf};
 use narthex_client_files::servers::{hidden_args, hides_variable};
 use narthex_model::{
     AuthorizationCodeAuth, ClientCredentialsAuth, ClientProof, Confinement, ExchangeFallback,
-    ExchangeIdentity,
-    HttpTarget, NetworkAccess, OAuth, OAuthExchange, OAuthResource, OAuthScopes, Secret,
-    ServerAuth, ServerDefinition, Target,
+    ExchangeIdentity, HttpTarget, NetworkAccess, OAuth, OAuthExchange, OAuthResource, OAuthScopes,
+    Secret, ServerAuth, ServerDefinition, Target,
 };
 use narthex_registry::config::Entry;
 use serde_json::{Value, json};

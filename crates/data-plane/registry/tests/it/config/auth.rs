@@ -1,9 +1,9 @@
 //! The four auth modes.
 
 use narthex_model::{
-    AuthorizationCodeAuth, ClientCredentialsAuth, ClientProof, ExchangeFallback,
-    ExchangeIdentity, ExchangeKind, GivenIdentity, OAuth, OAuthClient, OAuthExchange, OAuthPkce,
-    OAuthRegistration, OAuthResource, OAuthScopes, OAuthTokens, Secret, SecretMethod, ServerAuth,
+    AuthorizationCodeAuth, ClientCredentialsAuth, ClientProof, ExchangeFallback, ExchangeIdentity,
+    ExchangeKind, GivenIdentity, OAuth, OAuthClient, OAuthExchange, OAuthPkce, OAuthRegistration,
+    OAuthResource, OAuthScopes, OAuthTokens, Secret, SecretMethod, ServerAuth,
 };
 
 use super::*;
