@@ -37,7 +37,8 @@ pub enum SignInError {
     /// The tokens come from an exchange, and not from a sign-in at the server.
     #[error(
         "no person signs in to `{server}` itself: narthex gets its tokens for the identity of the \
-         person at the company's provider; remove `auth.exchange` to sign in to the server"
+         person at the company's provider; set `auth.exchange.fallback` to \"signIn\", or remove \
+         `auth.exchange`, to sign in to the server"
     )]
     ByExchange {
         /// The server.

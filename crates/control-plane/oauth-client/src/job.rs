@@ -10,8 +10,9 @@ use crate::{
     consent::{self, Consent},
     entry::Mode,
     exchange,
-    holding::{Holding, Outcome, Started, WorkKind, fault_of},
+    holding::{Holding, fault_of},
     loading, machine, renewal,
+    work::{Outcome, Started, WorkKind},
 };
 
 /// A task of a credential.

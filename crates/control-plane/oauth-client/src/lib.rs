@@ -39,6 +39,7 @@ mod sign_out;
 mod state;
 pub mod store;
 mod tables;
+mod work;
 
 pub use self::{
     consent::BeginAs,
