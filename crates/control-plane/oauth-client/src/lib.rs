@@ -25,6 +25,7 @@ mod grant_row;
 mod guard;
 mod holding;
 mod identity;
+mod identity_row;
 mod job;
 mod keep_alive;
 mod known;
@@ -37,6 +38,7 @@ mod renewal;
 mod sign_ins;
 mod sign_out;
 mod state;
+mod status;
 pub mod store;
 mod tables;
 mod work;
@@ -49,9 +51,10 @@ pub use self::{
     file_store::FileStore,
     finish::{BrowserAnswer, Finished, Unfinished},
     guard::Guard,
-    identity::LoginIdentity,
+    identity_row::LoginIdentity,
     memory_store::MemoryStore,
     options::{Clock, NoHooks, RedirectBases, SignInHooks, SignInOptions, SystemClock},
-    sign_ins::{Begun, GrantStatus, SignIns},
+    sign_ins::{Begun, SignIns},
     sign_out::{Revoked, SignedOut},
+    status::GrantStatus,
 };

@@ -18,7 +18,7 @@ use crate::{
     fetch::Fetcher,
     finish::{self, BrowserAnswer, Finished, Unfinished},
     holding::{Holding, Parts},
-    identity::{self, LoginIdentity},
+    identity_row::{self, LoginIdentity},
     job::{self, Job},
     keep_alive,
     known::Known,
@@ -26,6 +26,7 @@ use crate::{
     options::SignInOptions,
     sign_out::{self, SignedOut},
     state::OpenAttempt,
+    status::{GrantStatus, newest},
     store::{GrantFacts, GrantKey},
 };
 
@@ -57,15 +58,6 @@ pub struct Begun {
     pub expires_at: u64,
     /// The redirect URI, as the authorization server knows it.
     pub redirect_uri: Url,
-}
-
-/// The status of a grant.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct GrantStatus {
-    /// The facts of the grant, or of the last one.
-    pub facts: GrantFacts,
-    /// The address at which a person can sign in.
-    pub pending: Option<Url>,
 }
 
 /// Shows the number of servers alone.
@@ -281,7 +273,7 @@ impl SignIns {
     /// When the store fails.
     pub async fn keep_identity(&self, user: &str, login: LoginIdentity) -> Result<(), SignInError> {
         let Inner { parts, known, devices: _ } = &*self.inner;
-        identity::keep(parts, user, login).await?;
+        identity_row::keep(parts, user, login).await?;
         known.has_new_identity(parts, user);
         Ok(())
     }
@@ -291,7 +283,7 @@ impl SignIns {
     /// # Errors
     /// When the store fails.
     pub async fn forget_identities(&self, user: &str) -> Result<bool, SignInError> {
-        identity::forget(&self.inner.parts, user).await
+        identity_row::forget(&self.inner.parts, user).await
     }
 
     /// The status of a grant, from memory. `None` if nothing is known of it.
@@ -325,7 +317,7 @@ impl SignIns {
     /// server that this process does not know, and does not wait.
     pub fn changed_elsewhere(&self, key: &GrantKey) {
         let Inner { parts, known, devices: _ } = &*self.inner;
-        if let Some(user) = identity::human_of(key) {
+        if let Some(user) = identity_row::human_of(key) {
             known.has_new_identity(parts, user);
         }
         let options = &parts.options;
@@ -406,21 +398,4 @@ fn of_place<'k>(
 ) -> Option<&'k Arc<ServerCredential>> {
     let wanted = place(server);
     known.iter().rfind(|one| place(&one.holding.entry().url) == wanted)
-}
-
-/// The status of the server that was asked for last, and of no other address of its grant.
-fn newest(known: &[Arc<ServerCredential>]) -> Option<GrantStatus> {
-    let place = known.last()?.holding.entry().place();
-    let is_here = |one: &&Arc<ServerCredential>| one.holding.entry().place() == place;
-    known.iter().rev().filter(is_here).find_map(|one| status(&one.holding))
-}
-
-fn status(holding: &Holding) -> Option<GrantStatus> {
-    let now = holding.now();
-    holding.with_state(|state| {
-        let pending = state.open_attempt(now).map(|open| open.url.clone());
-        let facts = state.facts.clone();
-        let is_known = state.held.is_some() || pending.is_some() || facts.failed_at.is_some();
-        is_known.then_some(GrantStatus { facts, pending })
-    })
 }
