@@ -247,7 +247,10 @@ pub(crate) async fn leave_issuer(
     found: &Found,
     kind: ClientKind,
 ) -> Result<(), SignInError> {
-    let Some(held) = holding.state().held.clone() else { return Ok(()) };
+    let held = holding.state().held.clone();
+    // A token of an exchange is no sign-in, and the next row takes its place.
+    let held = held.filter(|held| !held.value.grant.origin.is_repeatable());
+    let Some(held) = held else { return Ok(()) };
     let before = &held.value.grant.issuer;
     // Tokens of a configuration name no issuer.
     if before.is_empty() || *before == found.issuer {

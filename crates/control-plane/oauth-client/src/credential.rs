@@ -194,20 +194,26 @@ async fn unauthorized(
     refusal: &RefusedRequest,
     bearer: Option<Bearer>,
 ) -> Value {
-    let held = holding.state().held.clone();
+    let (kind, held) = (holding.kind(), holding.state().held.clone());
     // A token that came since is another one.
     if let Some(held) = held.as_ref().filter(|held| refusal.sent.as_ref() == Some(&held.header)) {
         let generation = held.generation;
         holding.update(|state| state.refused = Some(generation));
     }
-    match holding.kind() {
+    match kind {
         Kind::EagerMachine | Kind::LazyMachine if refusal.is_repeated => Err(rejected(refusal)),
         Kind::EagerMachine | Kind::LazyMachine => {
             if let Some(fault) = troubled(holding) {
                 return Err(fault);
             }
-            job::run(holding, Job::Request(bearer)).await?;
-            settled(holding).await
+            job::run(holding, Job::Request(bearer.clone())).await?;
+            match holding.kind() {
+                // The exchange was refused for good, and the entry has a sign-in in its place.
+                Kind::Person => {
+                    sign_in(holding, refusal, Ask { bearer, scopes: Scopes::default() }).await
+                }
+                Kind::EagerMachine | Kind::LazyMachine | Kind::Faulty => settled(holding).await,
+            }
         }
         Kind::Person | Kind::Faulty => {
             let react =
@@ -303,6 +309,10 @@ struct Ask {
 async fn sign_in(holding: &Arc<Holding>, refusal: &RefusedRequest, ask: Ask) -> Value {
     let none = Scopes::default();
     let shown = if refusal.status == 403 { &ask.scopes } else { &none };
+    if matches!(holding.kind(), Kind::EagerMachine | Kind::LazyMachine) {
+        // The tokens of a sign-in are gone, and the exchange comes first.
+        job::run(holding, Job::Request(ask.bearer.clone())).await?;
+    }
     if holding.key.needs_own_browser() {
         if let Some(newer) = newer(holding, refusal) {
             return Ok(Some(newer));

@@ -20,7 +20,7 @@ use crate::{
     client_choice::Choice,
     consent::leave_issuer,
     discover::Search,
-    entry::Entry,
+    entry::{Entry, place},
     first_request,
     grant_row::{Client, GrantValue},
     guard::Guard,
@@ -229,7 +229,7 @@ impl Polled {
         };
         let value = GrantValue {
             grant,
-            server: entry.place(),
+            server: place(&entry.url),
             metadata: Some(found.metadata.clone()),
             client: Some(client.clone()),
         };

@@ -37,7 +37,8 @@ pub enum SignInError {
     /// The tokens come from an exchange, and not from a sign-in at the server.
     #[error(
         "no person signs in to `{server}` itself: narthex gets its tokens for the identity of the \
-         person at the company's provider; remove `auth.exchange` to sign in to the server"
+         person at the company's provider; set `auth.exchange.fallback` to \"signIn\", or remove \
+         `auth.exchange`, to sign in to the server"
     )]
     ByExchange {
         /// The server.
@@ -54,6 +55,19 @@ pub enum SignInError {
         server: String,
         /// The login provider.
         provider: String,
+    },
+    /// The operator has not listed the server as one that may have such tokens.
+    #[error(
+        "`{server}` may have no tokens for the identities of `{provider}`: the operator of the \
+         daemon has to add {origin} to `exchange_servers` in [signin.oidc.{provider}]"
+    )]
+    NotListed {
+        /// The server.
+        server: String,
+        /// The login provider.
+        provider: String,
+        /// The server's origin.
+        origin: String,
     },
     /// Narthex has no identity of the human at the login provider.
     #[error(
@@ -237,6 +251,7 @@ impl SignInError {
             | Self::NoClient { .. }
             | Self::NoProvider { .. }
             | Self::NotAsked { .. }
+            | Self::NotListed { .. }
             | Self::Way(_)
             | Self::IssuerMoved { .. }
             | Self::BadToken { .. } => ErrorKind::Invalid,

@@ -34,6 +34,9 @@ use crate::{
     state::Unsaved,
 };
 
+/// Refusals by a rule of a provider: the person, the client or the server is not allowed.
+const DENIALS: [&str; 3] = ["access_denied", "unauthorized_client", "invalid_target"];
+
 /// An exchange under way.
 struct Exchanging<'a> {
     holding: &'a Holding,
@@ -66,7 +69,8 @@ pub(crate) async fn request(
     challenge: Option<Bearer>,
 ) -> Result<(), SignInError> {
     let entry = holding.entry();
-    let Mode::Exchange(exchange) = &entry.mode else { return Ok(()) };
+    let Mode::Exchange(exchanged) = &entry.mode else { return Ok(()) };
+    let exchange = &exchanged.exchange;
     let state = holding.state();
     let has_scopes = |held: &Arc<Held>| held.value.grant.requested.contains_all(&state.wanted);
     if is_fresh(holding) && state.held.as_ref().is_some_and(has_scopes) {
@@ -79,22 +83,30 @@ pub(crate) async fn request(
     if let Some(row) = stored.as_ref().filter(|row| is_other(holding, row, &entry)) {
         return take_over(holding, row);
     }
+    listed(holding, &entry, exchange)?;
     let guard = holding.guard().await;
     let exchanging = Exchanging { holding, entry: &entry, exchange, guard: &guard };
     // A grant whose row was dropped or replaced is not renewed.
     let held = state.held.clone();
     let held = held.filter(|held| stored.as_ref().is_some_and(|row| held.is_of(row)));
+    // A token of a sign-in names no receiver of an exchange, and gives way to the next token.
+    let held = held.filter(|held| held.value.grant.origin.is_repeatable());
     let plan = exchanging.plan(held.as_deref(), challenge.as_ref()).await?;
     if let Some(held) = &held
         && !has_right(holding, &entry, held).await?
     {
         return Ok(());
     }
-    let done = exchanging.run(plan, held.as_deref()).await;
-    if let Err(error) = &done {
-        exchanging.failed(held.as_deref(), error).await;
+    let Err(error) = exchanging.run(plan, held.as_deref()).await else { return Ok(()) };
+    exchanging.failed(held.as_deref(), &error).await;
+    match entry.falls_back() && is_for_good(&error) {
+        true => {
+            holding.forget();
+            holding.fall_back();
+            Ok(())
+        }
+        false => Err(error),
     }
-    done
 }
 
 /// Finds the authorization server, and checks that the login provider is known: what later
@@ -104,17 +116,46 @@ pub(crate) async fn request(
 /// When one of both cannot be used.
 pub(crate) async fn prepare(holding: &Holding) -> Result<bool, SignInError> {
     let entry = holding.entry();
-    let Mode::Exchange(exchange) = &entry.mode else { return Ok(false) };
+    let Mode::Exchange(exchanged) = &entry.mode else { return Ok(false) };
+    let exchange = &exchanged.exchange;
     if let IdentitySource::Login(provider) = &exchange.identity
         && holding.parts.options.hooks.login_client(provider).is_none()
     {
         return Err(no_provider(&entry.alias, provider));
     }
+    listed(holding, &entry, exchange)?;
     let guard = holding.guard().await;
     let first = first_request::ask(&holding.parts.fetcher, &guard, &entry.url).await;
     let exchanging = Exchanging { holding, entry: &entry, exchange, guard: &guard };
     exchanging.plan(None, first.challenge()).await?;
     Ok(matches!(first, FirstAnswer::Open))
+}
+
+/// Checks that the operator of the daemon lets a server have tokens for the identities of humans.
+///
+/// The author of an entry is no operator, and no human consents. Without a list, a server gets
+/// tokens alone that an authorization server gives for this very server.
+///
+/// # Errors
+/// When the operator does not.
+fn listed(holding: &Holding, entry: &Entry, exchange: &Exchange) -> Result<(), SignInError> {
+    let IdentitySource::Login(provider) = &exchange.identity else { return Ok(()) };
+    let origin = entry.url.origin();
+    let is_listed = holding.parts.options.hooks.exchanges_for(provider, &entry.url);
+    let is_fine = is_listed.unwrap_or_else(|| {
+        let resource = exchange.settings.resource(entry.url.as_str());
+        let resource = resource.and_then(|text| Url::parse(&text).ok());
+        let is_own = resource.is_some_and(|resource| resource.origin() == origin);
+        exchange.kind == ExchangeKind::IdJag && is_own
+    });
+    match is_fine {
+        true => Ok(()),
+        false => Err(SignInError::NotListed {
+            server: entry.alias.clone(),
+            provider: provider.clone(),
+            origin: origin.ascii_serialization(),
+        }),
+    }
 }
 
 impl Exchanging<'_> {
@@ -291,7 +332,7 @@ impl Exchanging<'_> {
         );
         let drops = match error {
             SignInError::NoIdentity { .. } | SignInError::IdentityEnded { .. } => true,
-            error => is_ended(error),
+            error => is_ended(error) || (self.entry.falls_back() && is_for_good(error)),
         };
         let facts = held.map(|held| held.facts.clone()).unwrap_or_default();
         note(holding, held, &facts, error).await;
@@ -317,6 +358,17 @@ enum Answer {
 /// An issuer as it may be shown.
 fn shown(issuer: &str) -> String {
     Url::parse(issuer).ok().as_ref().map(shown_url).unwrap_or_default()
+}
+
+/// True if no later exchange is going to succeed before a person or an operator acts.
+fn is_for_good(error: &SignInError) -> bool {
+    match error {
+        SignInError::NoIdentity { .. } | SignInError::IdentityEnded { .. } => true,
+        SignInError::Token { refusal, .. } => {
+            refusal.failure == Failure::GrantEnded || DENIALS.contains(&refusal.code.as_str())
+        }
+        _ => false,
+    }
 }
 
 /// True if a server says that the identity, or the assertion, has ended.

@@ -11,98 +11,21 @@ use narthex_oauth::{
     metadata::ServerMetadata,
     scopes::Scopes,
 };
-use url::Url;
 
 use crate::{
     SignInError,
     grant_row::GrantValue,
     guard::Guard,
-    holding::{Holding, Parts},
+    holding::Holding,
+    identity_row::{At, LoginIdentity, Stored},
     lease::{Right, Wish},
     renewal::written,
     state::Unsaved,
     store::{GrantKey, GrantRow},
 };
 
-/// The beginning of the names of rows of identities of humans, by login provider. It has a `/`, so
-/// that none is an alias.
-const OF_LOGIN: &str = "login/";
 /// The beginning of the names of rows of identities of settings, by alias.
 const OF_SETTINGS: &str = "identity/";
-
-/// The human whose identity at a login provider a row has.
-pub(crate) fn human_of(key: &GrantKey) -> Option<&str> {
-    key.user.as_deref().filter(|_| key.server.starts_with(OF_LOGIN))
-}
-
-/// The identity of a human at a login provider, as the provider's token endpoint gave it.
-#[derive(Debug, Clone)]
-pub struct LoginIdentity {
-    /// The name of the login provider.
-    pub provider: String,
-    /// The provider's issuer.
-    pub issuer: String,
-    /// The provider's token endpoint.
-    pub token_endpoint: Url,
-    /// The methods of client authentication that the provider lists.
-    pub auth_methods: Option<Vec<String>>,
-    /// Narthex's client id at the provider.
-    pub client_id: String,
-    /// The tokens.
-    pub identity: Identity,
-}
-
-impl LoginIdentity {
-    /// The key of the row of a human's identity at a provider.
-    #[must_use]
-    pub fn key(provider: &str, user: &str) -> GrantKey {
-        GrantKey {
-            workspace: narthex_model::WorkspaceId::default().to_string(),
-            server: format!("{OF_LOGIN}{provider}"),
-            user: Some(user.to_owned()),
-        }
-    }
-
-    /// The row's value. `now` in seconds since 1970.
-    pub(crate) fn value(self, now: u64) -> GrantValue {
-        let Self { provider: _, issuer, token_endpoint, auth_methods, client_id, identity } = self;
-        let token_url = token_endpoint;
-        let at = At { issuer, token_url, methods: auth_methods, print: String::new() };
-        at.value(&identity, client_id, now)
-    }
-}
-
-/// Stores the identity of a human, in place of an earlier one.
-///
-/// # Errors
-/// When the store fails.
-pub(crate) async fn keep(
-    parts: &Parts,
-    user: &str,
-    login: LoginIdentity,
-) -> Result<(), SignInError> {
-    let (key, now) = (LoginIdentity::key(&login.provider, user), parts.now());
-    let value = login.value(now);
-    let facts = value.facts(Some(now));
-    parts.options.store.put_grant(key, value.to_stored(), facts).await?;
-    Ok(())
-}
-
-/// Drops all identities of a human. True if there was one.
-///
-/// # Errors
-/// When the store fails.
-pub(crate) async fn forget(parts: &Parts, user: &str) -> Result<bool, SignInError> {
-    let store = &parts.options.store;
-    let workspace = LoginIdentity::key("", user).workspace;
-    let mut had = false;
-    for (key, _) in store.grants(workspace, Some(user.to_owned())).await? {
-        if key.server.starts_with(OF_LOGIN) {
-            had |= store.drop_grant(key, None).await?;
-        }
-    }
-    Ok(had)
-}
 
 /// The subject of an exchange, with the provider that takes it.
 #[derive(Debug)]
@@ -121,15 +44,6 @@ pub(crate) struct IdentityHolder<'a> {
     alias: &'a str,
     key: GrantKey,
     source: &'a IdentitySource,
-}
-
-/// The place of an identity.
-struct At {
-    issuer: String,
-    token_url: Url,
-    methods: Option<Vec<String>>,
-    /// The settings that the identity is of.
-    print: String,
 }
 
 /// An identity as found: in a row, or in the settings.
@@ -342,52 +256,6 @@ impl<'a> IdentityHolder<'a> {
         }
         let (server, endpoint) = (self.alias.to_owned(), shown_url(&at.token_url));
         SignInError::Token { server, endpoint, refusal }
-    }
-}
-
-/// An identity of a row.
-struct Stored {
-    identity: Identity,
-    at: At,
-    client_id: String,
-}
-
-impl Stored {
-    fn of(value: GrantValue) -> Option<Self> {
-        let GrantValue { grant, server, metadata, client: _ } = value;
-        let metadata = metadata?;
-        let at = At {
-            issuer: grant.issuer.clone(),
-            token_url: metadata.token_endpoint?,
-            methods: metadata.token_endpoint_auth_methods_supported,
-            print: server,
-        };
-        Some(Self { identity: Identity::of_grant(&grant), at, client_id: grant.client_id })
-    }
-}
-
-impl At {
-    fn metadata(&self) -> ServerMetadata {
-        ServerMetadata {
-            issuer: self.issuer.clone(),
-            token_endpoint: Some(self.token_url.clone()),
-            token_endpoint_auth_methods_supported: self.methods.clone(),
-            ..ServerMetadata::default()
-        }
-    }
-
-    /// The guard of the provider, which an operator chose.
-    async fn guard(&self) -> Guard {
-        Guard::of(&self.token_url, std::slice::from_ref(&self.token_url)).await
-    }
-
-    fn value(&self, identity: &Identity, client_id: String, now: u64) -> GrantValue {
-        GrantValue {
-            grant: identity.to_grant(self.issuer.clone(), client_id, now),
-            server: self.print.clone(),
-            metadata: Some(self.metadata()),
-            client: None,
-        }
     }
 }
 

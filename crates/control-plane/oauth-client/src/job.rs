@@ -10,8 +10,9 @@ use crate::{
     consent::{self, Consent},
     entry::Mode,
     exchange,
-    holding::{Holding, Outcome, Started, WorkKind, fault_of},
+    holding::{Holding, fault_of},
     loading, machine, renewal,
+    work::{Outcome, Started, WorkKind},
 };
 
 /// A task of a credential.
@@ -36,10 +37,7 @@ pub(crate) fn start(holding: &Arc<Holding>, job: Job) -> Started {
         }
         Job::Renew => {
             let task = async move {
-                let done = match is_repeatable(&me) {
-                    true => request(&me, None).await,
-                    false => renewal::renew(&me).await,
-                };
+                let done = renew(&me).await;
                 noted(&me, done)
             };
             holding.start(WorkKind::Renew, Box::pin(task))
@@ -52,6 +50,22 @@ pub(crate) fn start(holding: &Arc<Holding>, job: Job) -> Started {
             let task = async move { noted(&me, consent::open(&me, wish).await) };
             holding.start(WorkKind::Consent, Box::pin(task))
         }
+    }
+}
+
+/// Renews the tokens in the way in which they were got. Where a sign-in follows an exchange, the
+/// exchange comes first again once the sign-in has ended.
+async fn renew(holding: &Holding) -> Outcome {
+    if is_repeatable(holding) {
+        return request(holding, None).await;
+    }
+    renewal::renew(holding).await?;
+    let now = holding.now();
+    let is_gone =
+        holding.with_state(|state| state.usable(now).is_none() && !state.has_fallen_back(now));
+    match is_gone && holding.entry().falls_back() {
+        true => request(holding, None).await,
+        false => Ok(()),
     }
 }
 

@@ -44,7 +44,12 @@ impl Known {
         for (key, of) in self.by_grant().into_iter().filter(|(key, _)| of_user(key)) {
             let waiting: Vec<_> = of.iter().filter(|one| waits_for_identity(one)).collect();
             for one in &waiting {
-                one.holding.update(|state| state.trouble = None);
+                one.holding.update(|state| {
+                    state.trouble = None;
+                    // The exchange comes first again.
+                    state.fallback_until = None;
+                    state.attempt = None;
+                });
             }
             if !waiting.is_empty() {
                 parts.changed(&key);
@@ -90,5 +95,7 @@ fn waits_for_identity(credential: &Arc<ServerCredential>) -> bool {
     let entry = credential.holding.entry();
     let is_waiting = |trouble: &Trouble| trouble.fault.needs_consent();
     matches!(entry.mode, Mode::Exchange(_))
-        && credential.holding.with_state(|state| state.trouble.as_ref().is_some_and(is_waiting))
+        && credential.holding.with_state(|state| {
+            state.fallback_until.is_some() || state.trouble.as_ref().is_some_and(is_waiting)
+        })
 }

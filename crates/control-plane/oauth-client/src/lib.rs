@@ -27,6 +27,7 @@ mod grant_row;
 mod guard;
 mod holding;
 mod identity;
+mod identity_row;
 mod job;
 mod keep_alive;
 mod known;
@@ -43,6 +44,7 @@ mod state;
 mod status;
 pub mod store;
 mod tables;
+mod work;
 
 pub use self::{
     consent::BeginAs,
@@ -52,7 +54,7 @@ pub use self::{
     file_store::FileStore,
     finish::{BrowserAnswer, Finished, Unfinished},
     guard::Guard,
-    identity::LoginIdentity,
+    identity_row::LoginIdentity,
     memory_store::MemoryStore,
     options::{Clock, NoHooks, RedirectBases, SignInHooks, SignInOptions, SystemClock},
     shared_clients::{IssuerRule, NoIssuer, SharedClient, SharedClients},

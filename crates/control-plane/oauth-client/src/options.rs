@@ -94,6 +94,13 @@ pub trait SignInHooks: Send + Sync + fmt::Debug {
         None
     }
 
+    /// True if the operator lists a server as one that may have tokens for identities of a login
+    /// provider. `None` if the operator has no such list.
+    fn exchanges_for(&self, provider: &str, server: &Url) -> Option<bool> {
+        let _unused = (provider, server);
+        None
+    }
+
     /// The page at which a human signs in to narthex with a login provider. `None` if there is
     /// none.
     fn login_page(&self, provider: &str) -> Option<Url> {

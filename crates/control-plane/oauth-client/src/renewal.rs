@@ -278,6 +278,11 @@ impl Renewal<'_> {
                 state.refused = Some(generation);
             }
         });
+        let state = self.holding.state();
+        if self.entry.falls_back() && state.usable(now).is_none() && !state.has_fallen_back(now) {
+            // The exchange comes first.
+            return Ok(());
+        }
         let further: Scopes = self.grant().requested.clone();
         consent::open(self.holding, Consent { further, ..Consent::default() }).await
     }

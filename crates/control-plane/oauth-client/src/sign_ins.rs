@@ -20,7 +20,7 @@ use crate::{
     fetch::Fetcher,
     finish::{self, BrowserAnswer, Finished, Unfinished},
     holding::{Holding, Parts},
-    identity::{self, LoginIdentity},
+    identity_row::{self, LoginIdentity},
     job::{self, Job},
     keep_alive,
     known::Known,
@@ -288,7 +288,7 @@ impl SignIns {
     /// When the store fails.
     pub async fn keep_identity(&self, user: &str, login: LoginIdentity) -> Result<(), SignInError> {
         let Inner { parts, known, devices: _ } = &*self.inner;
-        identity::keep(parts, user, login).await?;
+        identity_row::keep(parts, user, login).await?;
         known.has_new_identity(parts, user);
         Ok(())
     }
@@ -298,7 +298,7 @@ impl SignIns {
     /// # Errors
     /// When the store fails.
     pub async fn forget_identities(&self, user: &str) -> Result<bool, SignInError> {
-        identity::forget(&self.inner.parts, user).await
+        identity_row::forget(&self.inner.parts, user).await
     }
 
     /// The status of a grant, from memory. `None` if nothing is known of it.
@@ -332,7 +332,7 @@ impl SignIns {
     /// server that this process does not know, and does not wait.
     pub fn changed_elsewhere(&self, key: &GrantKey) {
         let Inner { parts, known, devices: _ } = &*self.inner;
-        if let Some(user) = identity::human_of(key) {
+        if let Some(user) = identity_row::human_of(key) {
             known.has_new_identity(parts, user);
         }
         let options = &parts.options;
@@ -421,6 +421,6 @@ fn of_place<'k>(
     known: &'k [Arc<ServerCredential>],
     server: &Url,
 ) -> Option<&'k Arc<ServerCredential>> {
-    let place = place(server);
-    known.iter().rfind(|one| one.holding.entry().place() == place)
+    let wanted = place(server);
+    known.iter().rfind(|one| place(&one.holding.entry().url) == wanted)
 }

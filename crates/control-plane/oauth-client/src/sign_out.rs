@@ -54,7 +54,7 @@ pub(crate) async fn sign_out(
     };
     let revoked = match GrantValue::from_stored(&row.value) {
         Some(value) => {
-            let entry = entries.iter().rfind(|entry| entry.place() == value.server);
+            let entry = entries.iter().rfind(|entry| entry.has_place(&value.server));
             revoke(parts, &value, entry.map(|entry| &**entry)).await
         }
         None => Revoked::Failed("the stored tokens cannot be read".to_owned()),
@@ -95,7 +95,10 @@ fn identity(client: Option<&Client>, entry: Option<&Entry>, id: &str) -> ClientI
     let own = entry.and_then(|entry| match &entry.mode {
         Mode::Person(person) => person.settings.client.clone(),
         Mode::Machine(machine) => Some(machine.client_at(None)),
-        Mode::Exchange(exchange) => exchange.settings.client.clone(),
+        Mode::Exchange(exchanged) => match &exchanged.fallback {
+            Some(person) => person.settings.client.clone(),
+            None => exchanged.exchange.settings.client.clone(),
+        },
         Mode::Faulty(_) => None,
     });
     let own = own.filter(|own| own.id == id);

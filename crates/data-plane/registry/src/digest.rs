@@ -5,9 +5,10 @@ use std::{path::Path, time::Duration};
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use narthex_model::{
     ApiKeyAuth, AuthErrorPattern, AuthorizationCodeAuth, ClientCredentialsAuth, ClientProof,
-    ExchangeIdentity, GivenIdentity, HeaderSource, HttpTarget, NamedSecret, OAuth, OAuthClient,
-    OAuthExchange, OAuthPkce, OAuthRegistration, OAuthResource, OAuthTokens, Secret, SecretMethod,
-    SecretName, ServerAuth, ServerDefinition, SharedGrant, StdioTarget, Target, WorkspaceId,
+    ExchangeFallback, ExchangeIdentity, GivenIdentity, HeaderSource, HttpTarget, NamedSecret,
+    OAuth, OAuthClient, OAuthExchange, OAuthPkce, OAuthRegistration, OAuthResource, OAuthTokens,
+    Secret, SecretMethod, SecretName, ServerAuth, ServerDefinition, SharedGrant, StdioTarget,
+    Target, WorkspaceId,
 };
 use sha2::Sha256;
 
@@ -255,7 +256,7 @@ impl Fields {
     }
 
     fn exchange(&mut self, exchange: &OAuthExchange) {
-        let OAuthExchange { kind, identity, audience } = exchange;
+        let OAuthExchange { kind, identity, audience, fallback } = exchange;
         self.text(kind.word());
         match identity {
             ExchangeIdentity::Login(provider) => {
@@ -273,6 +274,7 @@ impl Fields {
             }
         }
         self.optional(audience.as_deref());
+        self.optional(fallback.map(ExchangeFallback::word));
     }
 
     fn http(&mut self, target: &HttpTarget) {

@@ -6,7 +6,9 @@ mod exchange;
 use std::collections::BTreeSet;
 
 pub use address::{CredentialAddressFault, check_credential_address};
-pub use exchange::{ExchangeIdentity, ExchangeKind, GivenIdentity, OAuthExchange};
+pub use exchange::{
+    ExchangeFallback, ExchangeIdentity, ExchangeKind, GivenIdentity, OAuthExchange,
+};
 
 use serde::{Serialize, Serializer};
 
@@ -107,6 +109,17 @@ impl ServerAuth {
                 OAuth::ClientCredentials(_) => None,
                 OAuth::AuthorizationCode(auth) => auth.exchange.as_deref(),
             },
+        }
+    }
+
+    /// Removes the sign-in in a browser that follows a refused exchange, for a process in which no
+    /// person signs in.
+    pub fn without_fallback(&mut self) {
+        if let Self::OAuth(oauth) = self
+            && let OAuth::AuthorizationCode(auth) = &mut **oauth
+            && let Some(exchange) = &mut auth.exchange
+        {
+            exchange.fallback = None;
         }
     }
 
@@ -480,6 +493,9 @@ mod tests {
         }
         for kind in ExchangeKind::ALL {
             assert_eq!(json!(kind), kind.word());
+        }
+        for way in ExchangeFallback::ALL {
+            assert_eq!(json!(way), way.word());
         }
         assert_eq!(json!(OAuthResource::Omit), "omit");
         assert_eq!(json!(OAuthResource::Url("https://x.example".into())), "https://x.example");

@@ -196,6 +196,7 @@ mod tests {
                         refresh_token: None,
                     })),
                     audience: None,
+                    fallback: None,
                 })),
                 ..AuthorizationCodeAuth::default()
             })

@@ -73,8 +73,8 @@ pub use agent_type::{AgentType, OauthOnOrchestrators};
 pub use alias::{Alias, AliasError};
 pub use auth::{
     ApiKeyAuth, AuthorizationCodeAuth, ClientCredentialsAuth, ClientProof, CredentialAddressFault,
-    ExchangeIdentity, ExchangeKind, GivenIdentity, HeaderSource, KEY_ALGORITHMS, OAuth,
-    OAuthClient, OAuthExchange, OAuthPkce, OAuthRegistration, OAuthResource, OAuthScopes,
+    ExchangeFallback, ExchangeIdentity, ExchangeKind, GivenIdentity, HeaderSource, KEY_ALGORITHMS,
+    OAuth, OAuthClient, OAuthExchange, OAuthPkce, OAuthRegistration, OAuthResource, OAuthScopes,
     OAuthTokens, PRIVATE_KEY_JWT, SecretMethod, ServerAuth, SharedGrant, check_credential_address,
 };
 pub use auth_error::{AuthErrorFault, AuthErrorPattern, AuthErrorTest};

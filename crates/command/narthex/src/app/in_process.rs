@@ -29,7 +29,10 @@ impl CredentialSource for WithoutPeople {
             ServerAuth::OAuth(oauth) => match &**oauth {
                 OAuth::ClientCredentials(_) => return self.0.credentials(query),
                 OAuth::AuthorizationCode(auth) if has_identity(auth) => {
-                    return self.0.credentials(query);
+                    let CredentialQuery { alias, target, holder } = query;
+                    let mut target = target.clone();
+                    target.auth.without_fallback();
+                    return self.0.credentials(CredentialQuery { alias, target: &target, holder });
                 }
                 OAuth::AuthorizationCode(_) => true,
             },

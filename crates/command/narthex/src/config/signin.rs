@@ -19,8 +19,10 @@ use super::{
 
 /// Prefix of the variable with narthex's password at a provider; the provider's name follows.
 pub(crate) const SECRET: &str = "NARTHEX_OIDC_SECRET_";
+/// The member with the servers that may have tokens for identities.
+const SERVERS: &str = "exchange_servers";
 /// All members of a provider.
-const MEMBERS: [&str; 7] = [
+const MEMBERS: [&str; 8] = [
     "issuer",
     "client_id",
     "client_secret_file",
@@ -28,6 +30,7 @@ const MEMBERS: [&str; 7] = [
     "claims",
     "roles",
     "keep_identity",
+    SERVERS,
 ];
 
 /// The sign-in of humans, as set in the settings.
@@ -179,10 +182,11 @@ impl Reading<'_> {
         let claims = claims.into_iter().map(|(name, value)| Claim { name, value }).collect();
         let roles = self.roles();
         let keeps_identity = self.flag("keep_identity");
+        let servers = self.exchange_servers(keeps_identity);
         let (issuer, client_id) = (issuer?, client_id?);
         match Client::new(&issuer, client_id, secret) {
             Ok(client) => {
-                let client = client.keeping_identity(keeps_identity);
+                let client = client.keeping_identity(keeps_identity).exchanging_for(servers);
                 let admission = Admission { email_domains, claims };
                 Some(ProviderOptions { name: name.to_owned(), client, admission, roles })
             }
@@ -191,6 +195,27 @@ impl Reading<'_> {
                 None
             }
         }
+    }
+
+    /// The origins of servers that may have tokens for identities; `None` without a list.
+    fn exchange_servers(&mut self, keeps_identity: bool) -> Option<Vec<String>> {
+        if !self.table.contains_key(SERVERS) {
+            return None;
+        }
+        if !keeps_identity {
+            self.fault(&format!("`{SERVERS}` needs `keep_identity = true`"));
+        }
+        let mut origins = Vec::new();
+        for text in self.list(SERVERS) {
+            match Url::parse(&text).ok().filter(is_origin) {
+                Some(url) => origins.push(url.origin().ascii_serialization()),
+                None => self.fault(&format!(
+                    "`{SERVERS}`: write each as the address of a server without a path, such as \
+                     \"https://orders.example.com\""
+                )),
+            }
+        }
+        Some(origins)
     }
 
     /// Roles by workspace, each as `workspace=role`.
@@ -225,6 +250,13 @@ impl Reading<'_> {
         }
         pairs
     }
+}
+
+/// True for the address of a server without anything after its port.
+fn is_origin(url: &Url) -> bool {
+    let is_plain = url.path() == "/" && url.query().is_none() && url.fragment().is_none();
+    let has_nobody = url.username().is_empty() && url.password().is_none();
+    matches!(url.scheme(), "http" | "https") && is_plain && has_nobody
 }
 
 #[cfg(test)]
@@ -273,6 +305,30 @@ mod tests {
             !keeps && faults[0].contains("`keep_identity` must be true or false"),
             "{faults:?}"
         );
+    }
+
+    /// C32: the operator lists the servers that may have tokens for identities of humans.
+    #[test]
+    fn oauth_c32_servers_of_exchanges_are_listed_by_origin() {
+        let read = |lines: &str| {
+            let (sign_in, faults) = reading(&format!(
+                "[corp]\nissuer = 'https://id.example'\nclient_id = 'n'\n{lines}\n"
+            ));
+            (sign_in.providers[0].client.exchange_servers.clone(), faults.join(" "))
+        };
+        let kept = |list: &str| read(&format!("keep_identity = true\nexchange_servers = {list}"));
+        assert_eq!(read("keep_identity = true"), (None, String::new()));
+        assert_eq!(kept("[]"), (Some(Vec::new()), String::new()));
+        let origins = vec!["https://a.example".to_owned(), "http://127.0.0.1:1".to_owned()];
+        let both = kept("['https://A.example:443/', 'http://127.0.0.1:1']");
+        assert_eq!(both, (Some(origins), String::new()));
+        for bad in ["a.example", "https://a.example/mcp", "https://u@a.example", "file:///a"] {
+            let (origins, faults) = kept(&format!("['{bad}']"));
+            assert!(faults.contains("without a path"), "{bad}: {faults}");
+            assert_eq!(origins, Some(Vec::new()), "{bad}");
+        }
+        let (_, faults) = read("exchange_servers = []");
+        assert!(faults.contains("needs `keep_identity = true`"), "{faults}");
     }
 
     #[test]

@@ -481,9 +481,10 @@ impl Opener<'_> {
 
 /// The exchange of the identity of the human who drives the run.
 fn exchanged(exchange: &EntryExchange) -> Box<OAuthExchange> {
-    let EntryExchange { kind, identity_provider, audience } = exchange;
+    let EntryExchange { kind, identity_provider, audience, fallback } = exchange;
     let identity = ExchangeIdentity::Login(identity_provider.clone());
-    Box::new(OAuthExchange { kind: *kind, identity, audience: audience.clone() })
+    let (audience, fallback) = (audience.clone(), *fallback);
+    Box::new(OAuthExchange { kind: *kind, identity, audience, fallback })
 }
 
 impl fmt::Debug for Opening<'_> {

@@ -68,7 +68,14 @@ impl EntryAuth {
         matches!(self, Self::AuthorizationCode(_))
     }
 
-    /// The exchange of the identity of each human, if there is one: no person connects then.
+    /// True if the identity of each human leads to the tokens, and nothing else does: no person
+    /// connects then.
+    #[must_use]
+    pub fn needs_no_human(&self) -> bool {
+        self.exchange().is_some_and(|exchange| exchange.fallback.is_none())
+    }
+
+    /// The exchange of the identity of each human, if there is one.
     #[must_use]
     pub fn exchange(&self) -> Option<&EntryExchange> {
         match self {

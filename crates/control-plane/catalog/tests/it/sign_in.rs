@@ -2,9 +2,9 @@
 
 use narthex_catalog::ServerEntry;
 use narthex_model::{
-    AuthErrorPattern, AuthorizationCodeAuth, ClientCredentialsAuth, ClientProof, ExchangeIdentity,
-    ExchangeKind, OAuth, OAuthClient, OAuthExchange, OAuthPkce, OAuthRegistration, OAuthResource,
-    Secret, SecretMethod, ServerAuth, Target,
+    AuthErrorPattern, AuthorizationCodeAuth, ClientCredentialsAuth, ClientProof, ExchangeFallback,
+    ExchangeIdentity, ExchangeKind, OAuth, OAuthClient, OAuthExchange, OAuthPkce,
+    OAuthRegistration, OAuthResource, Secret, SecretMethod, ServerAuth, Target,
 };
 use serde_json::{Value, json};
 
@@ -129,13 +129,19 @@ fn oauth_c31_an_exchange_names_a_login_provider() {
         "exchange": { "type": "idJag", "identityProvider": "okta" } });
     let token = json!({ "mode": "authorizationCode", "exchange": { "type": "token",
         "identityProvider": "okta", "audience": "orders" } });
-    for (auth, kind, audience) in [
-        (assertion, ExchangeKind::IdJag, None),
-        (token, ExchangeKind::Token, Some("orders".to_owned())),
+    let falling = json!({ "mode": "authorizationCode", "pkce": "assume",
+        "client": { "clientId": "c" }, "exchange": { "type": "token",
+        "identityProvider": "okta", "fallback": "signIn" } });
+    let (sign_in, orders) = (Some(ExchangeFallback::SignIn), Some("orders".to_owned()));
+    for (auth, kind, audience, fallback) in [
+        (assertion, ExchangeKind::IdJag, None, None),
+        (token, ExchangeKind::Token, orders, None),
+        (falling, ExchangeKind::Token, None, sign_in),
     ] {
         let OAuth::AuthorizationCode(read) = opened(&auth) else { panic!("{auth}") };
         let identity = ExchangeIdentity::Login("okta".to_owned());
-        assert_eq!(read.exchange, Some(Box::new(OAuthExchange { kind, identity, audience })));
+        let wanted = OAuthExchange { kind, identity, audience, fallback };
+        assert_eq!(read.exchange, Some(Box::new(wanted)));
     }
 }
 
@@ -274,6 +280,11 @@ fn oauth_c31_contradictory_settings_of_an_exchange_are_refused_when_saved() {
             json!({}),
             json!({ "type": "token", "identityProvider": "okta", "idToken": "x" }),
             "auth.exchange.idToken: UnknownField",
+        ),
+        (
+            json!({}),
+            json!({ "type": "token", "identityProvider": "okta", "fallback": "browser" }),
+            "auth.exchange.fallback: ValueInvalid",
         ),
     ] {
         let mut auth = json!({ "mode": "authorizationCode", "exchange": exchange });

@@ -76,7 +76,7 @@ impl Control {
         let servers = self.catalog_work(move || {
             let read = stored.read();
             let named = |entry: &ServerEntry| {
-                let is_exchanged = entry.auth.exchange().is_some();
+                let is_exchanged = entry.auth.needs_no_human();
                 (entry.id.to_string(), (entry.name.clone(), is_exchanged))
             };
             read.per_user(sees_all).into_iter().map(named).collect::<BTreeMap<_, _>>()
@@ -323,6 +323,7 @@ fn field_of(error: &SignInError, entry: &ServerEntry) -> &'static str {
         SignInError::Registration(_) => "auth.registration",
         SignInError::NoProvider { .. } => "auth.exchange.identityProvider",
         SignInError::NotAsked { .. } => "auth.mode",
+        SignInError::NotListed { .. } => "url",
         _ => "auth",
     }
 }

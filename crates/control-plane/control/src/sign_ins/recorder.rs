@@ -87,6 +87,11 @@ impl SignInHooks for SignInCounts {
         Url::parse(&origin.at(&format!("/signin/oidc/{provider}"))).ok()
     }
 
+    fn exchanges_for(&self, provider: &str, server: &Url) -> Option<bool> {
+        let servers = self.providers.get(provider)?.exchange_servers.as_ref()?;
+        Some(servers.contains(&server.origin().ascii_serialization()))
+    }
+
     fn page_of(&self, key: &GrantKey) -> Option<Url> {
         let (origin, id) = (self.origin.as_ref()?, SharedGrant::catalog_id(&key.server)?);
         let workspace = WorkspaceId::new(&key.workspace).ok()?;

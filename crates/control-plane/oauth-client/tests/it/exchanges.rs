@@ -1,5 +1,8 @@
 //! Tokens in exchange for the identity of a person at the company's provider (C31, C32).
 
+mod attacks;
+mod fallback;
+
 use std::sync::Arc;
 
 use narthex_model::{
@@ -56,7 +59,7 @@ fn client() -> OAuthClient {
 fn auth(kind: ExchangeKind, identity: ExchangeIdentity) -> AuthorizationCodeAuth {
     AuthorizationCodeAuth {
         client: (kind == ExchangeKind::IdJag).then(client),
-        exchange: Some(Box::new(OAuthExchange { kind, identity, audience: None })),
+        exchange: Some(Box::new(OAuthExchange { kind, identity, audience: None, fallback: None })),
         ..AuthorizationCodeAuth::default()
     }
 }
@@ -274,13 +277,21 @@ async fn s27_no_token_of_an_identity_is_shown() {
 }
 
 /// The login provider `okta` of the daemon.
-#[derive(Debug)]
-struct Okta;
+#[derive(Debug, Default)]
+struct Okta {
+    /// The origins of servers that may have tokens, if the operator has a list.
+    servers: Option<Vec<String>>,
+}
 
 impl SignInHooks for Okta {
     fn login_client(&self, provider: &str) -> Option<ClientIdentity> {
         let secret = Some(Secret::new("s3cret"));
         (provider == "okta").then(|| ClientIdentity::new("narthex", secret, None))
+    }
+
+    fn exchanges_for(&self, _: &str, server: &Url) -> Option<bool> {
+        let servers = self.servers.as_ref()?;
+        Some(servers.contains(&server.origin().ascii_serialization()))
     }
 
     fn login_page(&self, _: &str) -> Option<Url> {
@@ -295,18 +306,23 @@ struct Driven {
 
 impl Driven {
     fn new(world: &World, owner: &str) -> Self {
-        let options = SignInOptions { hooks: Arc::new(Okta), ..world.options(owner) };
+        Self::at(world, owner, Okta::default())
+    }
+
+    fn at(world: &World, owner: &str, okta: Okta) -> Self {
+        let options = SignInOptions { hooks: Arc::new(okta), ..world.options(owner) };
         Self { sign_ins: SignIns::new(options) }
     }
 
-    fn auth(id: &str) -> ServerAuth {
-        let grant = SharedGrant::of_catalog(&WorkspaceId::default(), &ServerId::new(id).unwrap());
-        let exchange = auth(ExchangeKind::IdJag, ExchangeIdentity::Login("okta".to_owned()));
-        person(AuthorizationCodeAuth { grant: Some(grant), ..exchange })
+    fn server(&self, world: &World, id: &str) -> Server {
+        let okta = ExchangeIdentity::Login("okta".to_owned());
+        self.server_of(world, id, auth(ExchangeKind::IdJag, okta))
     }
 
-    fn server(&self, world: &World, id: &str) -> Server {
-        let auth = Self::auth(id);
+    /// The server of the catalog with these settings.
+    fn server_of(&self, world: &World, id: &str, auth: AuthorizationCodeAuth) -> Server {
+        let grant = SharedGrant::of_catalog(&WorkspaceId::default(), &ServerId::new(id).unwrap());
+        let auth = person(AuthorizationCodeAuth { grant: Some(grant), ..auth });
         let target = HttpTarget {
             url: world.fixture.url.clone(),
             is_sse: false,

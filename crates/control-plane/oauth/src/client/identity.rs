@@ -142,8 +142,12 @@ impl Exchange {
         auth: &AuthorizationCodeAuth,
         exchange: &OAuthExchange,
     ) -> Result<Self, ConfiguredFault> {
-        let settings = Settings::of(auth)?;
-        let OAuthExchange { kind, identity, audience } = exchange;
+        let mut settings = Settings::of(auth)?;
+        let OAuthExchange { kind, identity, audience, fallback: _ } = exchange;
+        if *kind == ExchangeKind::Token {
+            // It is the client of the sign-in that may follow.
+            settings.client = None;
+        }
         let identity = match identity {
             ExchangeIdentity::Login(provider) => IdentitySource::Login(provider.clone()),
             ExchangeIdentity::Given(given) => IdentitySource::Given(Box::new(Given::of(given)?)),
@@ -204,7 +208,8 @@ mod tests {
             refresh_token: None,
         };
         let identity = ExchangeIdentity::Given(Box::new(given));
-        let exchange = OAuthExchange { kind: ExchangeKind::IdJag, identity, audience: None };
+        let kind = ExchangeKind::IdJag;
+        let exchange = OAuthExchange { kind, identity, audience: None, fallback: None };
         Exchange::of(&AuthorizationCodeAuth::default(), &exchange)
     }
 

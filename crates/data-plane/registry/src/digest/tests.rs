@@ -188,6 +188,7 @@ fn identity() -> ServerDefinition {
                 refresh_token: Some(Secret::new("refresh")),
             })),
             audience: None,
+            fallback: None,
         })),
         ..AuthorizationCodeAuth::default()
     }))
@@ -213,6 +214,7 @@ fn e49_each_field_of_an_exchange_counts() {
             ("no exchange", |d| sign_in(d).exchange = None),
             ("kind", |d| exchanged(d).kind = ExchangeKind::Token),
             ("audience", |d| exchanged(d).audience = Some("x".to_owned())),
+            ("fallback", |d| exchanged(d).fallback = Some(ExchangeFallback::SignIn)),
             ("provider", |d| exchanged(d).identity = ExchangeIdentity::Login("x".to_owned())),
             ("token url", |d| given(d).token_url.push('2')),
             ("client id", |d| given(d).client.id.push('2')),

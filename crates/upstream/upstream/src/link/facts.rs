@@ -187,7 +187,8 @@ mod tests {
             revision: Revision::LEGACY_LATEST,
         };
         let identity_of_human = ExchangeIdentity::Login("okta".to_owned());
-        let exchange = OAuthExchange { kind, identity: identity_of_human, audience: None };
+        let exchange =
+            OAuthExchange { kind, identity: identity_of_human, audience: None, fallback: None };
         let auth = AuthorizationCodeAuth {
             exchange: Some(Box::new(exchange)),
             ..AuthorizationCodeAuth::default()

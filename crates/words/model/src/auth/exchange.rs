@@ -15,6 +15,8 @@ pub struct OAuthExchange {
     /// The audience of the token, as some providers want it. An identity assertion has the
     /// authorization server of the server as its audience.
     pub audience: Option<String>,
+    /// The way to a token after the exchange was refused for good; `None`: there is no other way.
+    pub fallback: Option<ExchangeFallback>,
 }
 
 /// The result of the exchange at the provider.
@@ -37,6 +39,27 @@ impl ExchangeKind {
         match self {
             Self::IdJag => "idJag",
             Self::Token => "token",
+        }
+    }
+}
+
+/// The way to a token after an exchange was refused for good.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum ExchangeFallback {
+    /// A person signs in at the authorization server of the server, in a browser.
+    SignIn,
+}
+
+impl ExchangeFallback {
+    /// All ways.
+    pub const ALL: [Self; 1] = [Self::SignIn];
+
+    /// The way's spelling in the configuration.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::SignIn => "signIn",
         }
     }
 }

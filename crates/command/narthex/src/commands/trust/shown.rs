@@ -5,9 +5,9 @@ use std::{borrow::Cow, collections::BTreeSet, path::PathBuf};
 
 use narthex_client_files::servers::{hidden_args, hides_variable};
 use narthex_model::{
-    AuthorizationCodeAuth, ClientCredentialsAuth, ClientProof, Confinement, ExchangeIdentity,
-    HttpTarget, NetworkAccess, OAuth, OAuthExchange, OAuthResource, OAuthScopes, Secret,
-    ServerAuth, ServerDefinition, Target,
+    AuthorizationCodeAuth, ClientCredentialsAuth, ClientProof, Confinement, ExchangeFallback,
+    ExchangeIdentity, HttpTarget, NetworkAccess, OAuth, OAuthExchange, OAuthResource, OAuthScopes,
+    Secret, ServerAuth, ServerDefinition, Target,
 };
 use narthex_registry::config::Entry;
 use serde_json::{Value, json};
@@ -246,7 +246,11 @@ fn exchanged(exchange: &OAuthExchange) -> String {
             format!("the identity of a person, sent to {}", address(&given.token_url))
         }
     };
-    format!("exchange {} for {from}", exchange.kind.word())
+    let or = match exchange.fallback {
+        Some(ExchangeFallback::SignIn) => ", or else a sign-in",
+        None => "",
+    };
+    format!("exchange {} for {from}{or}", exchange.kind.word())
 }
 
 fn at_issuer(issuer: Option<&str>) -> String {

@@ -6,6 +6,7 @@ use narthex_testkit::{
     canary::Everything,
 };
 use serde_json::{Value, json};
+use url::Url;
 
 use super::site::{HOME, SERVER, Site};
 
@@ -101,6 +102,53 @@ async fn oauth_c31_a_login_provider_that_keeps_nothing_is_refused_at_the_save() 
         let field = &refused.json()["errors"][0]["field"];
         assert_eq!(field, "auth.exchange.identityProvider", "{refused:?}");
     }
+}
+
+/// C32: the author of an entry has tokens of the provider sent to no server that the operator has
+/// not listed.
+#[tokio::test(flavor = "multi_thread")]
+async fn s16_a_server_that_is_not_listed_is_refused_at_the_save() {
+    let site = site(true);
+    let exchange = json!({ "type": "token", "identityProvider": "corp", "audience": "payroll" });
+    let auth = json!({ "mode": "authorizationCode", "exchange": exchange });
+    let entry = json!({ "id": "tracker", "url": site.fixture.url, "auth": auth });
+    let refused = site.operator("PUT", SERVER, &entry);
+    assert_eq!(refused.status, 422, "{refused:?}");
+    let fault = &refused.json()["errors"][0];
+    assert_eq!(fault["field"], "url", "{refused:?}");
+    assert!(refused.body.contains("exchange_servers"), "{refused:?}");
+}
+
+/// C31: where the entry has a fallback, a human without an identity at the provider connects as to
+/// other servers.
+#[tokio::test(flavor = "multi_thread")]
+async fn oauth_c31_a_human_without_an_identity_connects_where_the_entry_lets_them() {
+    let site = site(true);
+    let mut entry = entry(&site, "corp");
+    entry["auth"]["exchange"]["fallback"] = json!("signIn");
+    site.operator("PUT", SERVER, &entry).succeeded();
+    let agent = json!({ "name": "clerk", "mcpServers": { "work": { "ref": "tracker" } } });
+    site.operator("PUT", &format!("{HOME}/agents/clerk"), &agent).succeeded();
+    let eve = site.signs_in("eve");
+    let run = site.run_of(Some("eve"));
+    site.until_refused(&run).await;
+    assert_eq!(site.connection(&eve)["connected"], false);
+    let path = format!("{HOME}/users/me/mcp-tokens/tracker/connect");
+    let begun = site.human(&eve, "POST", &path, "").succeeded().json();
+    let address = Url::parse(begun["url"].as_str().unwrap()).unwrap();
+    let uri = address.query_pairs().find(|(name, _)| name == "redirect_uri").unwrap().1;
+    site.fixture.change(|settings| {
+        settings.clients[0].redirect_uris.push(uri.into_owned());
+        "eve".clone_into(&mut settings.subject);
+    });
+    let back = site.fixture.browse(address.as_str()).unwrap();
+    assert_eq!(site.brings(&eve, &back).status, 200);
+    site.until_is(&run, "eve").await;
+    // Others use the exchange.
+    site.signs_in_at_corp("ada", None);
+    let of_ada = site.run_of(Some("ada"));
+    site.until_is(&of_ada, "ada").await;
+    site.until_is(&run, "eve").await;
 }
 
 /// S27: no token of an identity is in an answer, a page, a log or a file.

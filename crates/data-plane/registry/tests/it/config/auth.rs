@@ -1,9 +1,9 @@
 //! The four auth modes.
 
 use narthex_model::{
-    AuthErrorPattern, AuthorizationCodeAuth, ClientCredentialsAuth, ClientProof, ExchangeIdentity,
-    ExchangeKind, GivenIdentity, OAuth, OAuthClient, OAuthExchange, OAuthPkce, OAuthRegistration,
-    OAuthResource, OAuthScopes, OAuthTokens, Secret, SecretMethod, ServerAuth,
+    AuthErrorPattern, AuthorizationCodeAuth, ClientCredentialsAuth, ClientProof, ExchangeFallback,
+    ExchangeIdentity, ExchangeKind, GivenIdentity, OAuth, OAuthClient, OAuthExchange, OAuthPkce,
+    OAuthRegistration, OAuthResource, OAuthScopes, OAuthTokens, Secret, SecretMethod, ServerAuth,
 };
 
 use super::*;
@@ -316,6 +316,7 @@ fn oauth_c31_each_setting_of_an_exchange_is_read() {
         kind: ExchangeKind::IdJag,
         identity: ExchangeIdentity::Given(Box::new(given)),
         audience: None,
+        fallback: None,
     };
     let wanted = AuthorizationCodeAuth {
         client: Some(OAuthClient { id: "c".to_owned(), secret: None }),
@@ -366,6 +367,23 @@ fn oauth_c31_an_exchange_that_cannot_work_is_refused() {
     assert_refused(&sign_in(&alone), &["auth.exchange.type`: `idJag` needs `client`"]);
     let legacy = format!(r#""legacy": true, "exchange": {{ "type": "token", {idp}, {token} }}"#);
     assert_refused(&sign_in(&legacy), &["auth.legacy`: `legacy` and `exchange` exclude"]);
+}
+
+/// C31: an exchange that is refused can lead to a sign-in, whose settings count then.
+#[test]
+fn oauth_c31_a_fallback_has_the_settings_of_a_sign_in() {
+    let idp = r#""tokenUrl": "https://idp.test/token", "clientId": "i", "idToken": "${env:KEY}""#;
+    let with = |more: &str, way: &str| {
+        format!(r#"{more}, "exchange": {{ "type": "token", {idp}, "fallback": "{way}" }}"#)
+    };
+    let own = with(r#""client": { "clientId": "c" }, "keepAlive": true"#, "signIn");
+    let OAuth::AuthorizationCode(read) = oauth(&sign_in(&own)) else { panic!("another mode") };
+    assert_eq!(read.exchange.unwrap().fallback, Some(ExchangeFallback::SignIn));
+    assert!(read.keep_alive && read.client.is_some());
+    let unknown = with(r#""keepAlive": true"#, "browser");
+    assert_refused(&sign_in(&unknown), &["auth.exchange.fallback`", "signIn"]);
+    let tokens = with(r#""tokens": { "accessToken": "${env:KEY}" }"#, "signIn");
+    assert_refused(&sign_in(&tokens), &["auth.tokens`: `tokens` and `exchange` exclude"]);
 }
 
 /// D8: a sign-in sets the header itself.

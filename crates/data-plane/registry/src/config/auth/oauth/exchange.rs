@@ -1,7 +1,8 @@
 //! The exchange of a person's identity for a token of the server.
 
 use narthex_model::{
-    AuthSecret, ExchangeIdentity, ExchangeKind, GivenIdentity, OAuthClient, OAuthExchange,
+    AuthSecret, ExchangeFallback, ExchangeIdentity, ExchangeKind, GivenIdentity, OAuthClient,
+    OAuthExchange,
 };
 
 use super::{AUTHORIZATION_CODE, word};
@@ -13,21 +14,25 @@ use crate::config::{
 
 /// The key of the exchange.
 const EXCHANGE: &str = "exchange";
-const KEYS: [&str; 7] =
-    ["type", "tokenUrl", "clientId", "clientSecret", "idToken", "refreshToken", "audience"];
+const KEYS: [&str; 8] = [
+    "type",
+    "tokenUrl",
+    "clientId",
+    "clientSecret",
+    "idToken",
+    "refreshToken",
+    "audience",
+    FALLBACK,
+];
+/// The key of the way after a refusal.
+const FALLBACK: &str = "fallback";
+/// The key of tokens of a first sign-in, which would take the place of the exchange.
+const TOKENS: &str = "tokens";
 /// The key of an exchange of the catalog.
 const PROVIDER: &str = "identityProvider";
-/// Settings of a sign-in in a browser, which an exchange does not make.
-const OF_BROWSERS: [&str; 8] = [
-    "tokens",
-    "redirectUri",
-    "registration",
-    "pkce",
-    "refreshScope",
-    "clientName",
-    "legacy",
-    "keepAlive",
-];
+/// Settings of a sign-in in a browser, which an exchange without a fallback does not make.
+const OF_BROWSERS: [&str; 7] =
+    ["redirectUri", "registration", "pkce", "refreshScope", "clientName", "legacy", "keepAlive"];
 
 /// Reads the exchange; `None` without one, or after a fault.
 pub(super) fn read(
@@ -37,7 +42,9 @@ pub(super) fn read(
 ) -> Option<Box<OAuthExchange>> {
     let (fields, place) = reader.object(auth, at, EXCHANGE)?;
     reader.references(fields, &place);
-    for key in OF_BROWSERS {
+    let has_fallback = field(fields, FALLBACK).is_some();
+    let of_browsers = OF_BROWSERS.into_iter().filter(|_| !has_fallback);
+    for key in of_browsers.chain([TOKENS]) {
         if field(auth, key).is_some() {
             reader.fault(&at.key(key), EntryProblem::FieldsExclude { key, other: EXCHANGE });
         }
@@ -53,21 +60,31 @@ pub(super) fn read(
     if kind.is_none() {
         reader.absent(&place, "type", AUTHORIZATION_CODE);
     }
+    let ways = ExchangeFallback::ALL.map(|way| (way.word(), way));
+    let fallback = word(reader, fields, &place, FALLBACK, &ways);
     let audience = reader.filled(fields, &place, "audience").map(|audience| audience.value);
     let identity = given(reader, fields, &place);
     let kind = kind?;
-    fits(reader, auth, at, kind);
+    fits(reader, auth, at, Fit { kind, has_fallback });
     if kind == ExchangeKind::IdJag && audience.is_some() {
         let (key, other) = ("audience", kind.word());
         reader.fault(&place.key(key), EntryProblem::FieldsExclude { key, other });
     }
     let identity = ExchangeIdentity::Given(Box::new(identity?));
-    Some(Box::new(OAuthExchange { kind, identity, audience }))
+    Some(Box::new(OAuthExchange { kind, identity, audience, fallback }))
+}
+
+/// The parts of an exchange that decide about a client.
+#[derive(Clone, Copy)]
+struct Fit {
+    kind: ExchangeKind,
+    has_fallback: bool,
 }
 
 /// Checks the client of the server's authorization server: it redeems identity assertions, and
-/// takes no part in another exchange.
-fn fits(reader: &mut Reader<'_>, auth: &Fields, at: &Place, kind: ExchangeKind) {
+/// takes no part in another exchange. A sign-in uses it as well.
+fn fits(reader: &mut Reader<'_>, auth: &Fields, at: &Place, fit: Fit) {
+    let Fit { kind, has_fallback } = fit;
     let has_client = field(auth, "client").is_some();
     match kind {
         ExchangeKind::IdJag if !has_client => {
@@ -75,7 +92,7 @@ fn fits(reader: &mut Reader<'_>, auth: &Fields, at: &Place, kind: ExchangeKind) 
             let place = at.key(EXCHANGE).key("type");
             reader.fault(&place, EntryProblem::MethodNeeds { method, needs });
         }
-        ExchangeKind::Token if has_client => {
+        ExchangeKind::Token if has_client && !has_fallback => {
             let (key, other) = ("client", kind.word());
             reader.fault(&at.key(key), EntryProblem::FieldsExclude { key, other });
         }
