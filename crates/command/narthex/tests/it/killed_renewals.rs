@@ -73,6 +73,7 @@ impl Position {
     /// True for each possible number of renewals, those of the killed daemon among them.
     fn allows(self, refreshes: usize) -> bool {
         match self {
+            // The other daemon renews, and the request of the killed one is not worked on.
             Self::Asked => refreshes == 1,
             Self::Rotated => refreshes == 2,
             Self::Answered | Self::Any => refreshes == 1 || refreshes == 2,
@@ -250,6 +251,7 @@ async fn kill(seed: u64) -> String {
     let [of_killed, of_other] = calls;
     let all = async { tokio::join!(open, all_work(of_other), lost(of_killed)) };
     let ((), longest, lost) = soon("all calls", all).await;
+    soon("a token that lives long", stage.has_long_token(other, &short)).await;
     let counts = stage.fixture.counts();
     let refreshes = counts.refreshes - before.refreshes;
     assert!(position.allows(refreshes), "{position:?}, {refreshes} renewals: {counts:?}");

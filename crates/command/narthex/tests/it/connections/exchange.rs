@@ -31,7 +31,7 @@ fn site(keeps_identity: bool) -> Site {
         format!(
             "[signin.oidc.corp]\nissuer = \"{issuer}\"\nclient_id = \"narthex\"\n\
              claims = [\"aud=narthex\"]\nroles = [\"default=runner\"]\n\
-             keep_identity = {keeps_identity}\n"
+             keep_identity = {keeps_identity}\n[grants]\nrequire_proof = false\n"
         )
     };
     Site::with(settings, text)

@@ -13,6 +13,7 @@ use fs_err as fs;
 use http_body_util::{BodyExt, Full};
 use hyper::{Request, client::conn::http1};
 use hyper_util::rt::TokioIo;
+use narthex_model::Timestamp;
 use narthex_testkit::{
     authorization::{AuthorizationFixture, Quirks, Settings},
     postgres::{self, Database},
@@ -137,6 +138,19 @@ impl Stage {
         self.works(1 - first).await;
         let life = Duration::from_secs(SHORT_S);
         Short { due: before + life / 2, ends: after + life }
+    }
+
+    /// Has a daemon call, until it has a token that ends later than a short one. Before that, the
+    /// token that is due serves, and the lease of a killed daemon may be open.
+    pub(super) async fn has_long_token(&self, number: usize, short: &Short) {
+        loop {
+            self.works(number).await;
+            let row = self.row(number);
+            let ends = row["signIn"]["expiresAt"].as_str().unwrap();
+            if Timestamp::read(ends).unwrap() > short.ends {
+                return;
+            }
+        }
     }
 
     /// One call, which must be answered.
