@@ -1,11 +1,13 @@
 //! The configured authentication of requests to a server.
 
 mod address;
+mod client;
 mod exchange;
 
 use std::collections::BTreeSet;
 
 pub use address::{CredentialAddressFault, check_credential_address};
+pub use client::OAuthClient;
 pub use exchange::{
     ExchangeFallback, ExchangeIdentity, ExchangeKind, GivenIdentity, OAuthExchange,
 };
@@ -452,15 +454,6 @@ impl OAuthPkce {
             Self::Assume => "assume",
         }
     }
-}
-
-/// A client that an operator has registered.
-#[derive(Debug, Clone, PartialEq)]
-pub struct OAuthClient {
-    /// The client's id.
-    pub id: String,
-    /// The client's secret; public clients have none.
-    pub secret: Option<Secret>,
 }
 
 /// Tokens from an earlier sign-in.

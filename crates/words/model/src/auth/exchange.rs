@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::OAuthClient;
+use super::client::OAuthClient;
 use crate::Secret;
 
 /// An exchange of a person's identity for a token of the server, without a browser (RFC 8693).
