@@ -4,6 +4,7 @@
 //! credentials to a place that the operator has not meant.
 
 mod exchange;
+mod words;
 
 use std::time::Duration;
 
@@ -13,16 +14,16 @@ use narthex_model::{
     OAuthTokens, PRIVATE_KEY_JWT, Secret, SecretMethod, ServerAuth, check_credential_address,
 };
 
+pub(super) use self::words::AUTHORIZATION_CODE;
+use self::words::word;
 use super::super::{
-    node::{Node, Place, field, shortened},
+    node::{Node, Place, field},
     problem::EntryProblem,
     reader::{Fields, Reader},
 };
 
 /// The mode without a person.
 pub(super) const CLIENT_CREDENTIALS: &str = "clientCredentials";
-/// The mode with a person.
-pub(super) const AUTHORIZATION_CODE: &str = "authorizationCode";
 
 /// The key of the method of client authentication.
 const METHOD: &str = "tokenEndpointAuthMethod";
@@ -271,30 +272,6 @@ fn scopes(reader: &mut Reader<'_>, auth: &Fields, at: &Place) -> OAuthScopes {
         Some(node) => reader.wrong_type(&place, node, "an array of strings"),
     }
     scopes
-}
-
-/// A word of a closed list. It is the word itself, as the mode is; any other value is reported and
-/// counts as absent.
-fn word<T: Copy>(
-    reader: &mut Reader<'_>,
-    auth: &Fields,
-    at: &Place,
-    key: &str,
-    known: &[(&'static str, T)],
-) -> Option<T> {
-    let node = field(auth, key)?;
-    let place = at.key(key);
-    let Node::Text(found) = node else {
-        reader.wrong_type(&place, node, "a string");
-        return None;
-    };
-    let same = known.iter().find(|(word, _)| word == found);
-    if same.is_none() {
-        let known: Vec<_> = known.iter().map(|(word, _)| format!("`{word}`")).collect();
-        let (found, known) = (shortened(found), known.join(", "));
-        reader.fault(&place, EntryProblem::UnknownChoice { found, known });
-    }
-    same.map(|(_, value)| *value)
 }
 
 impl Reader<'_> {

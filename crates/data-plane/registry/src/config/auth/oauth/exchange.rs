@@ -5,7 +5,7 @@ use narthex_model::{
     OAuthExchange,
 };
 
-use super::{AUTHORIZATION_CODE, word};
+use super::words::{AUTHORIZATION_CODE, word};
 use crate::config::{
     node::{Place, field},
     problem::EntryProblem,
