@@ -92,6 +92,31 @@ pub(crate) async fn run(holding: &Arc<Holding>, job: Job) -> Result<(), Credenti
     }
 }
 
+/// Reads the store again, as a row may have changed.
+///
+/// A grant whose row is gone is forgotten at once, whatever task runs (C29). Other changes are read
+/// after that task: it may have read an older row.
+pub(crate) async fn read_again(holding: Arc<Holding>) {
+    let store = &holding.parts.options.store;
+    let held = holding.with_state(|state| state.held.as_ref().map(|held| held.generation));
+    if let Some(generation) = held
+        && let Ok(None) = store.grant(holding.key.clone()).await
+    {
+        holding.forget_generation(generation);
+    }
+    loop {
+        let started = start(&holding, Job::Load);
+        let is_own = started.is_own;
+        let ended = started.wait().await;
+        if is_own || holding.parts.stop.is_cancelled() {
+            if let Err(error) = ended {
+                tracing::debug!(%error, "a changed sign-in could not be read");
+            }
+            return;
+        }
+    }
+}
+
 /// The reason for which requests cannot be sent. A refusal by a server whose entry names no
 /// sign-in, and which leads to none, stays that refusal.
 pub(crate) fn fault(holding: &Holding, error: &SignInError) -> CredentialFault {

@@ -24,7 +24,6 @@ use crate::{
     job::{self, Job},
     keep_alive,
     known::Known,
-    loading,
     options::SignInOptions,
     sign_out::{self, SignedOut},
     state::OpenAttempt,
@@ -337,7 +336,7 @@ impl SignIns {
         }
         let options = &parts.options;
         for one in known.of(key).iter().filter(|one| one.holding.may_have_read()) {
-            let reading = loading::read_again(Arc::clone(&one.holding));
+            let reading = job::read_again(Arc::clone(&one.holding));
             drop(options.tasks.spawn_on(reading, &options.runtime));
         }
     }
