@@ -80,7 +80,7 @@ mod tests {
         assert_eq!(wrapped("", Some(5)), "");
     }
 
-    /// What a person copies has no line end in it.
+    /// Text that a person copies has no line end in it.
     #[test]
     fn commands_and_long_words_stay_in_one_piece() {
         let text = "start it with `narthex up --detach`, or stop";
