@@ -141,8 +141,8 @@ impl SignInVerbs {
     }
 
     /// Finishes a sign-in with the query of the redirect. `server` is the name in its path, and
-    /// `visitor` the browser, if a human has signed in there. It fails when the answer is not one to
-    /// an open attempt, is for another browser, or the authorization server gives no tokens.
+    /// `visitor` the browser, if a human has signed in there. It fails when the answer is not one
+    /// to an open attempt, is for another browser, or the authorization server gives no tokens.
     ///
     /// Records an answer that a human's browser brought and that finishes no connection of this
     /// human (X-E43).

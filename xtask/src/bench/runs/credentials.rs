@@ -49,11 +49,17 @@ impl Protected {
     /// The server once for each credential.
     fn servers(&self) -> Value {
         let Self { url, token_url, client_id, client_secret, access_token, expires_at } = self;
-        // The daemon is slow under the program that counts.
-        let slow = "600s";
-        let entry = |auth: Value| json!({ "transport": "http", "url": url, "auth": auth, "mountTimeout": slow });
+        let entry = |auth: Value| {
+            // The daemon is slow under the program that counts.
+            let slow = "600s";
+            json!({ "transport": "http", "url": url, "auth": auth, "mountTimeout": slow })
+        };
         json!({
-            "key": entry(json!({ "mode": "apiKey", "key": access_token, "valuePrefix": "Bearer " })),
+            "key": entry(json!({
+                "mode": "apiKey",
+                "key": access_token,
+                "valuePrefix": "Bearer ",
+            })),
             "machine": entry(json!({
                 "mode": "clientCredentials",
                 "clientId": client_id,

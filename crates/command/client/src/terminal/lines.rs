@@ -74,8 +74,8 @@ fn fitted(wide: &Rows<'_>, narrow: &Rows<'_>, width: Option<u16>) -> String {
 /// A row without a table, for a list that grows: the wide one, or the narrow one if the terminal is
 /// too narrow for it.
 ///
-/// A cell of the narrow one that has no room in its line begins the next one, and one that is longer
-/// than a line is cut at its end. A file or another program gets the wide one.
+/// A cell of the narrow one that has no room in its line begins the next one, and one that is
+/// longer than a line is cut at its end. A file or another program gets the wide one.
 #[must_use]
 pub fn row_fitting(wide: &[String], narrow: &[String]) -> String {
     fitted_row(wide, narrow, width())

@@ -68,8 +68,8 @@ async fn x_e47_a_run_starts_without_its_server_and_gets_it_later() {
 }
 
 /// A12, R9, X-M14, S16: a client that a human has let in at the door uses that human's connection,
-/// and no other human's. Until there is one, its calls name the page. The client's own token reaches
-/// no server.
+/// and no other human's. Until there is one, its calls name the page. The client's own token
+/// reaches no server.
 #[tokio::test(flavor = "multi_thread")]
 async fn door_a12_a_client_of_a_human_acts_as_that_human() {
     let site = Site::start();
@@ -236,8 +236,8 @@ async fn x_m13_a_save_discovers_and_registers() {
     assert_eq!(site.fixture.asked_of(Endpoint::Registration).len(), 1);
 }
 
-/// S27, X-E44: no token, code or secret of a connection, or of a client at the door, is in an answer,
-/// a page, the log, the audit or a file, also after refusals.
+/// S27, X-E44: no token, code or secret of a connection, or of a client at the door, is in an
+/// answer, a page, the log, the audit or a file, also after refusals.
 #[tokio::test(flavor = "multi_thread")]
 async fn s27_tokens_of_connections_and_clients_are_shown_nowhere() {
     let (site, logs) = Site::logged();

@@ -148,7 +148,8 @@ fn without_a_command_the_first_three_are_named() {
     assert!(done.code == Some(2) && done.stdout.contains("requires a subcommand"), "{done:?}");
 }
 
-/// Words of teams are on no page that a new user reads first, and the page of all commands has them.
+/// Words of teams are on no page that a new user reads first, and the page of all commands has
+/// them.
 #[test]
 fn the_main_page_has_the_commands_of_one_person() {
     let place = Place::new();

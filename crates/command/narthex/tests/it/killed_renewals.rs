@@ -87,8 +87,8 @@ async fn soon<T>(what: &str, work: impl Future<Output = T>) -> T {
     done.unwrap_or_else(|_late| panic!("it does not happen: {what}"))
 }
 
-/// C23, E158, Q10: of two hundred calls at two daemons, over the end of a token, none fails, and the
-/// token is renewed once.
+/// C23, E158, Q10: of two hundred calls at two daemons, over the end of a token, none fails, and
+/// the token is renewed once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn c23_two_hundred_calls_at_two_daemons_renew_once() {
     let Some(stage) = Stage::start(Quirks::default()) else { return };
@@ -121,8 +121,8 @@ async fn c23_two_hundred_calls_at_two_daemons_renew_once() {
     assert_eq!((counts.refused_refreshes, counts.families_revoked), (0, 0), "{counts:?}");
 }
 
-/// C23: an authorization server without a grace takes a lost answer for a theft. Then a person signs
-/// in again, and both daemons go on.
+/// C23: an authorization server without a grace takes a lost answer for a theft. Then a person
+/// signs in again, and both daemons go on.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn c23_an_answer_lost_without_a_grace_needs_a_person() {
     let Some(mut stage) = Stage::start(Quirks::default()) else { return };

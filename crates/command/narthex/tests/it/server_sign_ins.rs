@@ -256,8 +256,8 @@ fn e107_two_sign_ins_are_open_at_once() {
     }
 }
 
-/// C1, E30: a server that lists its tools to anyone is ready without a sign-in, and nothing is asked
-/// of a provider. Its first call needs a person, and works once the person has agreed.
+/// C1, E30: a server that lists its tools to anyone is ready without a sign-in, and nothing is
+/// asked of a provider. Its first call needs a person, and works once the person has agreed.
 #[test]
 fn oauth_c1_a_server_that_asks_at_a_call_works_after_the_sign_in() {
     let quirks = Quirks { handshake_is_open: true, ..Quirks::default() };

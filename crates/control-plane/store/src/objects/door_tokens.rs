@@ -253,8 +253,8 @@ impl<'a> DoorTokens<'a> {
         self.database.write_steps(&[alive, put(token)]).await
     }
 
-    /// Stores an access token for a proof, and uses the proof up. Returns `false` and stores nothing
-    /// if the proof was used before.
+    /// Stores an access token for a proof, and uses the proof up. Returns `false` and stores
+    /// nothing if the proof was used before.
     ///
     /// # Errors
     /// When a statement fails.

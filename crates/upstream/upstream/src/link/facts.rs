@@ -207,7 +207,11 @@ mod tests {
         let plain = declared(b"{}", ExchangeKind::IdJag);
         assert_eq!(
             plain,
-            &br#"{"extensions":{"io.modelcontextprotocol/enterprise-managed-authorization":{}}}"#[..]
+            &concat!(
+                r#"{"extensions":{"#,
+                r#""io.modelcontextprotocol/enterprise-managed-authorization":{}}}"#
+            )
+            .as_bytes()[..]
         );
         let more = br#"{"roots":{},"extensions":{"io.modelcontextprotocol/tasks":{}}}"#;
         assert_eq!(

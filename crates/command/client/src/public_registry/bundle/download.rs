@@ -217,8 +217,8 @@ mod tests {
         answer(&request, near).await
     }
 
-    /// S9, E209: a publisher in a public registry leads no user's machine to its own network, in any
-    /// spelling, and no proxy is asked to.
+    /// S9, E209: a publisher in a public registry leads no user's machine to its own network, in
+    /// any spelling, and no proxy is asked to.
     #[tokio::test]
     async fn s9_e209_a_bundle_of_a_public_registry_is_at_a_public_address() {
         let proxy = ClosedProxy::start().await;

@@ -104,8 +104,8 @@ pub(super) async fn clear(
     Ok(Cleared::Done)
 }
 
-/// Clears a secret as [`clear`] does, in the store of a daemon that cannot start, and records it. No
-/// key of the vault is needed for it. Gives the failure for which there is no record, too.
+/// Clears a secret as [`clear`] does, in the store of a daemon that cannot start, and records it.
+/// No key of the vault is needed for it. Gives the failure for which there is no record, too.
 ///
 /// # Errors
 /// When a daemon has the data directory, or the store cannot be used.

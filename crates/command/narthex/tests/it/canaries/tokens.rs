@@ -1,5 +1,5 @@
-//! Tokens of OAuth: those of a server to which a person signs in, and those of a client that a human
-//! lets in at the door.
+//! Tokens of OAuth: those of a server to which a person signs in, and those of a client that a
+//! human lets in at the door.
 
 use std::time::SystemTime;
 

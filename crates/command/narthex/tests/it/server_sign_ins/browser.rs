@@ -15,8 +15,8 @@ const PUBLIC: &str = "https://narthex.example";
 const HEAD: &str = "Host: narthex.example\r\nOrigin: https://narthex.example\r\n\
                     Sec-Fetch-Site: same-origin\r\n";
 
-/// E60, X-E42: an answer with a state that is unknown, was used, or is missing finishes nothing, and
-/// does not end the open sign-in.
+/// E60, X-E42: an answer with a state that is unknown, was used, or is missing finishes nothing,
+/// and does not end the open sign-in.
 #[test]
 fn oauth_c16_an_answer_without_an_open_sign_in_finishes_nothing() {
     let fixture = AuthorizationFixture::start(Settings::default());

@@ -57,8 +57,8 @@ impl Waiting {
     }
 }
 
-/// Starts the command that opens the browser, with a program in place of the browser's. Returns what
-/// that program was given, and the command.
+/// Starts the command that opens the browser, with a program in place of the browser's. Returns
+/// what that program was given, and the command.
 fn opened(place: &Place) -> (String, Waiting) {
     fs::create_dir_all(place.path("bin")).unwrap();
     let opener = place.path("bin/xdg-open");
