@@ -553,11 +553,13 @@ pub(crate) struct Visit {
     pub(crate) parts: Parts,
 }
 
-/// The answer to a request for a workspace that is not the run's. It is the same as for one that
-/// does not exist (D5).
+/// The answer to a run's request for a workspace that is not its own. It is the same as for one that
+/// does not exist (D5), and names no command (D28).
 fn no_workspace(named: &str) -> Response {
     match WorkspaceId::new(named) {
-        Ok(id) => Problem::no_workspace(id).answer(),
+        Ok(id) => {
+            Problem::new(ErrorKind::NotFound, format!("there is no workspace `{id}`")).answer()
+        }
         Err(_unfit) => not_found(),
     }
 }

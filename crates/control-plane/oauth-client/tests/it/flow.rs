@@ -269,7 +269,7 @@ async fn e104_an_attempt_ends_after_ten_minutes_and_another_is_opened_on_demand(
     let first = server.address("whoami").await;
     world.advance(601);
     let error = server.browse(&first).await.unwrap_err();
-    assert!(error.to_string().contains("narthex mcp authorize linear"), "{error}");
+    assert!(error.to_string().contains("it has ended after 10 minutes"), "{error}");
     let second = server.address("whoami").await;
     assert_ne!(parameter(&first, "state"), parameter(&second, "state"));
     assert_eq!(world.fixture.counts().registrations, 1);

@@ -385,7 +385,7 @@ fn an_undo_needs_no_daemon_that_can_start() {
     home.is_untouched();
     assert!(!home.place.path("data/setup").exists());
     fs::write(&key, good).unwrap();
-    home.run(&["up", "--detach"]).succeeded();
+    home.run(&["up", "--detach", "--config", "mcp.json"]).succeeded();
     assert_eq!(home.run(&["secrets", "list", "--quiet"]).succeeded().stdout, "");
     // The next daemon moves the record into the store.
     let words = ["audit", "list", "--kind", "workspace.secret.cleared", "--json"];

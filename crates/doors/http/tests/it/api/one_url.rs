@@ -666,19 +666,21 @@ async fn door_a6_a_sign_in_leads_to_the_page_of_consent() {
     location(&desk.answer(&page, "approve", "live").await);
 }
 
-/// A6: a consent is remembered, and a human who has lost the right gets no code by it.
+/// A6: a human who has lost the right to give servers is offered none.
 #[tokio::test]
-async fn door_a6_a_lost_right_ends_a_remembered_consent() {
+async fn door_a6_a_human_who_lost_the_right_gives_nothing() {
     let desk = Desk::new().await;
     let (client, _) = desk.let_in(ENDPOINT).await;
     let session = desk.sign_in("ada").await;
     let again = async || desk.authorize(&session, &client, &[("resource", ENDPOINT)]).await;
-    assert!(parameter(&location(&again().await), "code").is_some(), "it is remembered");
+    let offered = again().await;
+    assert!(offered.text().contains("value=\"live\""), "{}", offered.text());
     let body = json!({"is_operator": false}).to_string();
     desk.api.send("PATCH", "/api/principals/ada", body).await.succeeded();
     let refused = again().await;
-    let led = refused.headers.get("location").map(|place| place.to_str().unwrap());
-    assert!(led.is_none_or(|place| !place.contains("code=")), "{led:?}");
+    assert!(!refused.text().contains("value=\"live\""), "{}", refused.text());
+    let answered = desk.answer(&desk.page(&offered, &session), "approve", "live").await;
+    assert_eq!(answered.status, StatusCode::FORBIDDEN, "{}", answered.text());
 }
 
 /// A14, S11: names of clients are shown without effect.

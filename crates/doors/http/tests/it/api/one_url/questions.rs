@@ -78,7 +78,10 @@ async fn door_a13_operators_and_services_of_the_workspace_learn_about_a_token() 
         let found = found.succeeded();
         assert_eq!(found["active"], true, "{found}");
         assert_eq!((&found["client_id"], &found["aud"]), (&json!(client), &json!(ENDPOINT)));
-        assert_eq!((&found["iss"], &found["scope"]), (&json!(ORIGIN), &json!("mcp")));
+        assert_eq!(
+            (&found["iss"], &found["scope"]),
+            (&json!(ORIGIN), &json!("mcp offline_access"))
+        );
         // Only access tokens are told of.
         for other in [text(&tokens["refresh_token"]), "nxa_x", "a.b.c", ADMIN, &auditor] {
             let found = ask(&desk, bearer, other).await.succeeded();
