@@ -274,7 +274,7 @@ impl Reporter<'_> {
             "narthex listens on {url}\n\n  all servers  {url}/mcp\n  \
              one server   {url}/mcp/NAME\n  socket       {socket}\n  token        {token_file}\n\
              {}\n\
-             Connect the MCP clients of this machine with `{}`; it asks first.\n\n\
+             This connects the MCP clients of this machine, and asks first:\n\n  {}\n\n\
              By hand, a client that starts programs takes this:\n\n{stdio:#}\n\n\
              A client that speaks HTTP takes the address {url}/mcp\n\
              and a header, which this prints:\n\n  echo \"Authorization: Bearer $(cat {})\"\n",
@@ -370,7 +370,7 @@ impl Reporter<'_> {
                 output::json(&Event::Server(row))?;
             } else if row.status.is_settled() || before.is_some() {
                 let (name, summary) = (harmless(&row.alias), harmless(&row.summary()));
-                output::line(&format!("{name:<16} {summary}"))?;
+                output::sentence(&format!("{name:<16} {summary}"))?;
             }
         }
         Ok(())

@@ -77,8 +77,9 @@ fn d42_a_server_with_a_file_of_variables_stays() {
     home.write("home/.cursor/mcp.json", &home.filled(text));
     let words = ["setup", "--only", "cursor", "--yes", "--json"];
     let data = home.run(&words).succeeded().json()["data"].take();
-    assert_eq!((names(&data["moved"]), names(&data["stayed"])), (vec![], vec!["alpha"]), "{data}");
-    let reason = data["stayed"][0]["reason"].as_str().unwrap();
+    let alpha = &data["servers"][0];
+    assert_eq!((&alpha["name"], &alpha["result"]), (&json!("alpha"), &json!("stays")), "{data}");
+    let reason = alpha["reason"].as_str().unwrap();
     assert!(reason.starts_with("only Cursor reads the file of its `envFile`; "), "{reason}");
     assert_eq!(home.text(".cursor/mcp.json"), home.filled(text));
 }
