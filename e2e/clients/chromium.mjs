@@ -34,8 +34,8 @@ export class Chromium {
   /** Errors in the console and of scripts. */
   complaints = [];
 
-  /** Starts it. Pages at `foreign` origins are not ours, and their console does not count. */
-  static async start(peers, foreign = []) {
+  /** Starts it. Pages at origins that are `foreign` are not ours: their console does not count. */
+  static async start(peers, foreign = () => false) {
     const require = createRequire(join(peers, 'package.json'));
     const { chromium } = require('playwright-core');
     const self = new Chromium();
@@ -47,7 +47,7 @@ export class Chromium {
     self.page.setDefaultTimeout(WAIT_MS);
     const complain = (text) => {
       const { origin } = new URL(self.page.url());
-      if (!foreign.includes(origin)) self.complaints.push(`${self.page.url()}: ${text}`);
+      if (!foreign(origin)) self.complaints.push(`${self.page.url()}: ${text}`);
     };
     self.page.on('pageerror', (error) => complain(String(error)));
     self.page.on('console', (message) => {

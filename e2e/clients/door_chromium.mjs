@@ -21,10 +21,12 @@ const CHALLENGE = 'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM';
 const [peers, narthex] = process.argv.slice(2);
 const script = join(peers, 'node_modules/@modelcontextprotocol/server-everything/dist/index.js');
 const program = { command: process.execPath, args: [script, 'stdio'] };
+/** The catalog takes short commands alone, so the program is found by its name. */
+const named = { ...program, command: 'node' };
 
 /** An agent in the catalog, which attaches the server under another name. */
 async function makeAgent(daemon, folder) {
-  const server = { id: SERVER, ...program };
+  const server = { id: SERVER, ...named };
   const agent = { name: AGENT, mcpServers: { library: { ref: SERVER } } };
   for (const [kind, object] of Object.entries({ servers: server, agents: agent })) {
     const file = join(folder, `${kind}.json`);

@@ -184,7 +184,7 @@ try {
   const file = join(folder, 'notes.json');
   writeFileSync(file, JSON.stringify({ id: STORED, kind: 'remote_oauth', url: resource }));
   await run(daemon, 'servers', 'apply', '--file', file);
-  chromium = await Chromium.start(peers, [issuer]);
+  chromium = await Chromium.start(peers, (origin) => origin === issuer);
   await enroll(daemon, chromium);
   await signOut(chromium);
   const found = {

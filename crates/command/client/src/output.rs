@@ -75,7 +75,7 @@ pub fn line(text: &str) -> Result<(), Failure> {
     }
 }
 
-/// Prints sentences of narthex as [`line`] does, in lines for which a terminal has room.
+/// Prints sentences of narthex as [`line()`] does, in lines for which a terminal has room.
 pub fn sentence(text: &str) -> Result<(), Failure> {
     let text = text.trim_end_matches('\n');
     match io::stdout().is_terminal() {

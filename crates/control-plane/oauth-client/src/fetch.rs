@@ -308,15 +308,7 @@ mod tests {
         let proxy = ClosedProxy::start().await;
         let fetcher = behind(&proxy);
         for target in ["http://10.0.0.1/x", "http://as.example/x", "file:///etc/passwd"] {
-            let server = Peer::start(move |_seen| {
-                let moved = peer::text(307, "text/plain", "");
-                let peer::Reply::Now(mut moved) = moved else {
-                    unreachable!("a text is an answer")
-                };
-                moved.headers_mut().insert(header::LOCATION, HeaderValue::from_static(target));
-                peer::Reply::Now(moved)
-            })
-            .await;
+            let server = Peer::start(move |_seen| peer::redirect(307, target)).await;
             let address = url(&server.url);
             let guard = Guard::of(&address, &[]).await;
             let fetched = fetcher.get(&guard, &address).await;

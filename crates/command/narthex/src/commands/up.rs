@@ -87,8 +87,7 @@ async fn daemon(args: UpArgs, data: DataDir, context: Context) -> Result<ExitCod
     }
     let file = settings.config.clone().unwrap_or_else(source::usual);
     let heir = Heir::of(&listener, &lock)?;
-    let leaving = Leaving::default();
-    let (address, tls) = (listener.local_addr()?, door.tls());
+    let (leaving, address, tls) = (Leaving::default(), listener.local_addr()?, door.tls());
     let mut ends = stop_signal_with(door.hangup())?;
     let workers = Workers::start()?;
     let app = App::start(AppOptions {

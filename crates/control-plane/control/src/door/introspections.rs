@@ -33,7 +33,7 @@ pub enum DoorAsker {
 /// A proved sender of a question.
 enum Proved {
     Service(DoorAsker),
-    Client(Client),
+    Client(Box<Client>),
 }
 
 impl DoorDesk<'_> {
@@ -62,7 +62,7 @@ impl DoorDesk<'_> {
                 Ok(client) if client.is_public() => {
                     return Ok(IntrospectionRequest::PUBLIC.into());
                 }
-                Ok(client) => Proved::Client(client),
+                Ok(client) => Proved::Client(Box::new(client)),
                 Err(error) => return Ok(error.into()),
             },
         };

@@ -26,7 +26,7 @@ pub enum Asker {
     /// A service, by the token in the header `Authorization`, which the caller checks.
     Service,
     /// A client, by the same proofs as at the token endpoint: see [`Credentials::prove`].
-    Client(Credentials),
+    Client(Box<Credentials>),
 }
 
 impl IntrospectionRequest {
@@ -56,7 +56,7 @@ impl IntrospectionRequest {
         let scheme = authorization.and_then(|header| header.split(' ').next());
         let asker = match scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case("bearer")) {
             true => Asker::Service,
-            false => Asker::Client(Credentials::read(authorization, &form)?),
+            false => Asker::Client(Box::new(Credentials::read(authorization, &form)?)),
         };
         let missing = OAuthError::new(ErrorCode::InvalidRequest, "the token is missing");
         let token = Secret::new(form.get("token").ok_or(missing)?);

@@ -207,20 +207,20 @@ mod tests {
         let plain = declared(b"{}", ExchangeKind::IdJag);
         assert_eq!(
             plain,
-            &concat!(
+            concat!(
                 r#"{"extensions":{"#,
                 r#""io.modelcontextprotocol/enterprise-managed-authorization":{}}}"#
             )
-            .as_bytes()[..]
+            .as_bytes()
         );
         let more = br#"{"roots":{},"extensions":{"io.modelcontextprotocol/tasks":{}}}"#;
         assert_eq!(
             declared(more, ExchangeKind::IdJag),
-            &concat!(
+            concat!(
                 r#"{"roots":{},"extensions":{"io.modelcontextprotocol/tasks":{},"#,
                 r#""io.modelcontextprotocol/enterprise-managed-authorization":{}}}"#
             )
-            .as_bytes()[..]
+            .as_bytes()
         );
         assert_eq!(declared(b"{}", ExchangeKind::Token), &b"{}"[..]);
     }

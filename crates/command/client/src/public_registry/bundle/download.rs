@@ -247,15 +247,7 @@ mod tests {
     async fn s9_e209_redirects_of_bundles_lead_to_no_other_network() {
         let proxy = ClosedProxy::start().await;
         for target in ["https://127.0.0.1:1/x", "https://10.0.0.1/x", "https://[::1]/x"] {
-            let server = Peer::start(move |_seen| {
-                let moved = peer::text(302, "text/plain", "");
-                let peer::Reply::Now(mut moved) = moved else {
-                    unreachable!("a text is an answer")
-                };
-                moved.headers_mut().insert(header::LOCATION, HeaderValue::from_static(target));
-                peer::Reply::Now(moved)
-            })
-            .await;
+            let server = Peer::start(move |_seen| peer::redirect(302, target)).await;
             let mut address = url(&server.url);
             address.set_host(Some("localhost")).unwrap();
             // A registry whose own name leads inside opens that network to names beside it alone.
