@@ -109,7 +109,9 @@ let callback;
 try {
   await daemon.ready(SERVER, READY_MS);
   await makeAgent(daemon, folder);
-  [chromium, callback] = await Promise.all([Chromium.start(peers), Callback.listen()]);
+  // Clients show pages of their own at the end.
+  const starting = Chromium.start(peers, (origin) => origin !== base);
+  [chromium, callback] = await Promise.all([starting, Callback.listen()]);
   const human = new Human(chromium, callback);
   const found = {};
 

@@ -553,8 +553,8 @@ pub(crate) struct Visit {
     pub(crate) parts: Parts,
 }
 
-/// The answer to a run's request for a workspace that is not its own. It is the same as for one that
-/// does not exist (D5), and names no command (D28).
+/// The answer to a run's request for a workspace that is not its own. It is the same as for one
+/// that does not exist (D5), and names no command (D28).
 fn no_workspace(named: &str) -> Response {
     match WorkspaceId::new(named) {
         Ok(id) => {
