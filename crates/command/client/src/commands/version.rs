@@ -134,7 +134,7 @@ fn update(program: &Path, has_debian_package: bool) -> &'static str {
     } else if has("pipx") {
         "`pipx upgrade narthex`"
     } else if has(".cargo") {
-        "`cargo install --path crates/command/narthex` in the newer source code"
+        "`cargo install --locked --path crates/command/narthex` in the newer source code"
     } else if program.starts_with("/usr/bin") && has_debian_package {
         "`sudo apt install ./FILE.deb` with the package of the release"
     } else {
