@@ -7,6 +7,6 @@ use askama::{Template, Values, filters::Safe};
 /// # Errors
 /// When the part cannot be rendered.
 #[askama::filter_fn]
-pub fn part(view: impl Template, _: &dyn Values) -> askama::Result<Safe<String>> {
+pub(crate) fn part(view: impl Template, _: &dyn Values) -> askama::Result<Safe<String>> {
     view.render().map(Safe)
 }

@@ -1,5 +1,7 @@
 //! The frame of every page: the workspace, the pages, the search, what waits, and the human.
 
+use askama::Template;
+
 use crate::{
     assets,
     parts::{Same, Words},
@@ -9,27 +11,45 @@ use crate::{
 #[derive(Debug, Clone)]
 pub struct Frame {
     /// The heading of the page, and the beginning of its title.
-    pub title: String,
+    pub title: Words,
     /// One sentence about the page.
-    pub sentence: String,
+    pub sentence: Words,
     /// The workspace, and the others of the human.
     pub workspaces: Workspaces,
     /// The pages that the human may open.
     pub nav: Vec<NavLink>,
-    /// The number of things that wait for the human; `None` if it is unknown.
-    pub waiting: Option<usize>,
+    /// What waits for the human.
+    pub waiting: Waiting,
     /// The signed-in human.
     pub me: Account,
     /// The value that forms repeat.
     pub csrf: String,
     /// The text in the search box.
-    pub searched: String,
+    pub searched: Words,
     /// The address of the event stream of the page, if it is live.
     pub live: Option<String>,
     /// The result of the last action.
     pub told: Option<Told>,
     /// The page as a command and as a request.
     pub same: Option<Same>,
+}
+
+/// The number of things that wait for the human. The event stream sends it again when it changes.
+#[derive(Debug, Clone, Template)]
+#[template(path = "parts/waiting.html")]
+pub struct Waiting {
+    /// The path of the page that shows them.
+    pub href: String,
+    /// The number; `None` if it is unknown.
+    pub count: Option<usize>,
+}
+
+/// The result of an action, as a part of an open page.
+#[derive(Debug, Clone, Template)]
+#[template(path = "parts/told_part.html")]
+pub struct ToldPart {
+    /// The result.
+    pub told: Told,
 }
 
 /// The workspaces that a human may open.
@@ -72,6 +92,24 @@ pub struct Told {
     pub is_failure: bool,
 }
 
+impl Waiting {
+    /// The number in at most three characters.
+    #[must_use]
+    pub fn words(&self) -> String {
+        match self.count {
+            None => "?".to_owned(),
+            Some(count) if count > 99 => "99+".to_owned(),
+            Some(count) => count.to_string(),
+        }
+    }
+
+    /// True if something waits.
+    #[must_use]
+    pub fn has_some(&self) -> bool {
+        self.count.is_some_and(|count| count > 0)
+    }
+}
+
 impl Frame {
     /// The path of the first page of the workspace.
     #[must_use]
@@ -89,22 +127,6 @@ impl Frame {
     #[must_use]
     pub fn search(&self) -> String {
         format!("/w/{}/search", self.workspaces.current)
-    }
-
-    /// The number of things that wait, in at most three characters.
-    #[must_use]
-    pub fn waiting_words(&self) -> String {
-        match self.waiting {
-            None => "?".to_owned(),
-            Some(count) if count > 99 => "99+".to_owned(),
-            Some(count) => count.to_string(),
-        }
-    }
-
-    /// True if something waits.
-    #[must_use]
-    pub fn has_waiting(&self) -> bool {
-        self.waiting.is_some_and(|count| count > 0)
     }
 
     /// The path of the style.
@@ -132,11 +154,10 @@ mod tests {
 
     #[test]
     fn a_number_that_is_unknown_is_no_zero() {
-        let frame = |waiting| Frame { waiting, ..crate::pages::kitchen_sink::frame() };
-        for (waiting, words) in [(None, "?"), (Some(0), "0"), (Some(99), "99"), (Some(100), "99+")]
-        {
-            assert_eq!(frame(waiting).waiting_words(), words);
+        let waiting = |count| Waiting { href: String::new(), count };
+        for (count, words) in [(None, "?"), (Some(0), "0"), (Some(99), "99"), (Some(100), "99+")] {
+            assert_eq!(waiting(count).words(), words);
         }
-        assert!(!frame(None).has_waiting() && !frame(Some(0)).has_waiting());
+        assert!(!waiting(None).has_some() && !waiting(Some(0)).has_some());
     }
 }

@@ -8,12 +8,13 @@
 
 pub mod assets;
 mod escape;
+#[expect(unreachable_pub, reason = "the macro of the filter makes its type public")]
 mod filters;
 mod frame;
 pub mod pages;
 pub mod parts;
 
-pub use frame::{Account, Frame, NavLink, Told, Workspaces};
+pub use frame::{Account, Frame, NavLink, Told, ToldPart, Waiting, Workspaces};
 
 /// The policy of every page: its own files and nothing else, no inline script and no inline style.
 pub const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \

@@ -156,9 +156,17 @@ impl Action {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Same {
     /// The command line.
-    pub command: String,
+    pub command: Words,
     /// The request: a method and a path.
-    pub request: String,
+    pub request: Words,
+}
+
+impl Same {
+    /// A command and a request.
+    #[must_use]
+    pub fn new(command: &str, request: &str) -> Self {
+        Self { command: Words::new(command), request: Words::new(request) }
+    }
 }
 
 /// A list without rows: what the thing is, and how to begin.

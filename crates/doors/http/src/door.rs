@@ -29,7 +29,7 @@ use crate::{
     Access, HttpOptions, ResponseBody, Route,
     auth::{Caller, NO_CLIENT, Principal, Proofs, authenticate, authorize, is_of_ended_run},
     body::RequestBody,
-    calling, cors,
+    calling, console, cors,
     hub::Hub,
     legacy,
     post::{self, Post},
@@ -68,6 +68,8 @@ pub(crate) struct Door {
     pub(crate) api_bodies: Places,
     /// The limit of open event streams.
     pub(crate) event_streams: Arc<Semaphore>,
+    /// The open streams of pages, by login session.
+    pub(crate) page_streams: console::PageStreams,
     reach: Reach,
     guard: Guard,
     requests: AtomicU64,
@@ -86,6 +88,7 @@ pub fn router(gateway: Gateway, options: HttpOptions) -> Router {
         guard: Guard::new(*listen, *is_tls, allowed_hosts, allowed_origins),
         api_bodies: Places::new(options.api_body_bytes),
         event_streams: Arc::new(Semaphore::new(EVENT_STREAMS_MAX)),
+        page_streams: console::PageStreams::default(),
         hub: Arc::new(Hub::new(options.replay, gateway.node_id().into())),
         mounts: vfs::mounts(&gateway, &options),
         reach: Reach::default(),
@@ -132,7 +135,8 @@ impl Router {
         }
         let is_own = routes::find(request.uri().path())
             .is_some_and(|place| matches!(place.first().access, Access::Own(_)))
-            && !self.0.is_for_programs(request.uri().path());
+            && !self.0.is_for_programs(request.uri().path())
+            || console::is_page(request.uri().path());
         let origin = cors::origin(&self.0.guard, &request).filter(|_| !is_own);
         let Some(origin) = origin else { return self.answer_any(request).await };
         if let Some(response) = cors::preflight(&origin, &request) {
@@ -194,9 +198,11 @@ impl Door {
 
     async fn answer(self: &Arc<Self>, request: Request<RequestBody>) -> Response {
         // Successful MCP answers set their own cache rules, are POSTs or streams, and are frequent.
-        let is_mcp = request.uri().path().starts_with("/mcp");
+        // So do the files of pages.
+        let path = request.uri().path();
+        let is_kept = path.starts_with("/mcp") || path.starts_with(console::FILES);
         let response = self.admitted(request).await;
-        match is_mcp && response.status().is_success() {
+        match is_kept && response.status().is_success() {
             true => response,
             false => unstored(response),
         }
@@ -207,6 +213,9 @@ impl Door {
         let (parts, body) = request.into_parts();
         if !self.guard.admits(&parts.uri, &parts.headers) {
             return self.turned_away();
+        }
+        if let Some(wanted) = self.console_of(&parts) {
+            return Box::pin(wanted.answer(self, &parts, body)).await;
         }
         let found = routes::find(parts.uri.path());
         let open = found.map(|place| place.first()).filter(|route| route.access == Access::Open);
@@ -271,6 +280,14 @@ impl Door {
             Target::ToolCall => Box::pin(self.tool_call(visit, body)).await,
             _ => self.mcp(visit, body).await,
         }
+    }
+
+    /// The part of the console that a request asks for. The console does not exist if humans cannot
+    /// sign in at this daemon.
+    fn console_of<'p>(&self, parts: &'p Parts) -> Option<console::Wanted<'p>> {
+        let wanted = console::Wanted::of(parts)?;
+        let control = self.options.control.as_ref()?;
+        control.sign_in_origin().is_some().then_some(wanted)
     }
 
     /// Refuses a request of a page or a name that the door does not serve.

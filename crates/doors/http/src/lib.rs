@@ -9,6 +9,7 @@ mod batch;
 mod body;
 mod calling;
 mod clients;
+mod console;
 mod cors;
 mod detached;
 mod devices;

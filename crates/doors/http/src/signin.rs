@@ -5,6 +5,7 @@
 //! page (`Origin`). If it needs a session, it must also repeat a value that only our page can read.
 
 mod authorize;
+mod browser;
 mod choices;
 mod connection;
 mod cookie;
@@ -15,29 +16,24 @@ mod passkeys;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header, request::Parts};
 use narthex_control::{Control, ControlError, NewSession, SignInVerbs, SignedIn};
-use narthex_gateway::Holder;
-use narthex_model::{ErrorKind, json::shortened};
+use narthex_model::ErrorKind;
 use percent_encoding::percent_decode_str;
 use serde::de::DeserializeOwned;
-use serde_json::Map;
 use subtle::ConstantTimeEq;
 
-pub(crate) use self::cookie::session_cookie;
 use self::cookie::{Jar, Kept};
+pub(crate) use self::{browser::Browser, cookie::session_cookie};
 use crate::listener::single;
 use crate::{
-    body::{self, RequestBody, Room},
+    body::RequestBody,
     door::Door,
     problem::Problem,
     respond::{self, Response},
     routes::Segments,
     server_sign_in::{self, Redirect},
-    servers::changes::of_body,
     shapes::{CsrfForm, EmptyForm, LinkForm},
 };
 
-/// Enough bytes for the answer of any authenticator, which may contain certificates.
-const BODY_MAX: usize = 64 * 1024;
 /// The header in which a request by cookie repeats its form token; forms use a field instead.
 const CSRF_HEADER: HeaderName = HeaderName::from_static("x-narthex-csrf");
 
@@ -191,26 +187,13 @@ impl Visitor<'_> {
         )
     }
 
-    /// Serves requests at the public origin only, since cookies and passkeys belong to it. A reader
-    /// of a page at another origin is redirected. A request that changes data must come from a page
-    /// of the public origin.
+    /// Serves requests at the public origin only; see [`Browser::at_the_public_origin`].
     fn at_the_public_origin(&self) -> Result<Option<Response>, Problem> {
-        let origin = self.control.sign_in_origin().ok_or_else(nothing)?;
-        let is_read = matches!(self.parts.method, Method::GET | Method::HEAD);
-        let host = single(&self.parts.headers, &header::HOST).flatten();
-        if host.is_none_or(|host| !host.eq_ignore_ascii_case(origin.authority())) {
-            let text = format!("sign in at {}", origin.at("/signin"));
-            let elsewhere = Problem::new(ErrorKind::Denied, text);
-            return match (is_read, self.parts.uri.path_and_query()) {
-                (true, Some(path)) => Ok(Some(redirect(&origin.at(path.as_str()))?)),
-                _ => Err(elsewhere),
-            };
-        }
-        if !is_read && !is_from_our_page(&self.parts.headers, origin.as_str()) {
-            let text = "the request was not sent by a page of this daemon";
-            return Err(Problem::new(ErrorKind::Denied, text));
-        }
-        Ok(None)
+        self.browser().at_the_public_origin()
+    }
+
+    fn browser(&self) -> Browser<'_> {
+        Browser { door: self.door, control: self.control, parts: self.parts }
     }
 
     /// Finishes a sign-in to a server with the redirect of its authorization server, which may come
@@ -260,7 +243,7 @@ impl Visitor<'_> {
     }
 
     fn ways_in(&self) -> Response {
-        page::sign_in(&self.control.sign_in_providers(), self.control.has_passkeys())
+        self.browser().ways_in()
     }
 
     /// Shows the human whom a link would sign in, and a button. So a preview of the link does not
@@ -341,56 +324,24 @@ impl Visitor<'_> {
         Ok(())
     }
 
-    /// The session of the browser, if it is valid.
     fn session(&self) -> Result<Option<(&str, SignedIn)>, Problem> {
-        let Some(token) = self.jar().find(&self.parts.headers, Kept::Session) else {
-            return Ok(None);
-        };
-        let signed_in = self.control.signed_in(token);
-        let signed_in = signed_in.map_err(|error| Problem::new(error.kind(), error.to_string()))?;
-        Ok(signed_in.map(|signed_in| (token, signed_in)))
+        self.browser().session()
     }
 
-    /// The session of the browser, after a check that our page sent the request.
     fn checked_session(&self, csrf: Option<&str>) -> Result<(&str, SignedIn), Problem> {
-        let found = self.session()?;
-        let (token, signed_in) = found.ok_or_else(|| {
-            Problem::new(
-                ErrorKind::Unauthenticated,
-                "you are not signed in any more; sign in again",
-            )
-        })?;
-        match csrf {
-            Some(csrf) if is_same(csrf, &self.control.form_token(token)) => Ok((token, signed_in)),
-            _ => Err(Problem::new(ErrorKind::Denied, "this page is too old; reload it")),
-        }
+        self.browser().checked_session(csrf)
     }
 
-    /// Reads a form of a page as the type that the document has for it. Only a short body is read.
     async fn form<F: DeserializeOwned>(&self, body: RequestBody) -> Result<F, Problem> {
-        let kind = single(&self.parts.headers, &header::CONTENT_TYPE).flatten();
-        let kind = kind.map(|kind| kind.split(';').next().unwrap_or_default().trim());
-        let is_form = |kind: &str| kind.eq_ignore_ascii_case("application/x-www-form-urlencoded");
-        if !kind.is_some_and(is_form) {
-            let problem = Problem::new(ErrorKind::Invalid, "only forms are accepted here");
-            return Err(problem.with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE));
-        }
-        let bytes = self.read(body).await?;
-        read_form(&bytes).map_err(|fault| {
-            let text = format!("the form cannot be used: {fault}; reload its page, and send it");
-            Problem::new(ErrorKind::Invalid, text)
-        })
+        self.browser().form(body).await
     }
 
     async fn read(&self, body: RequestBody) -> Result<Bytes, Problem> {
-        let room = Room::Api(&self.door.api_bodies, Holder::Visitors);
-        let within = self.door.options.body_timeout;
-        let read = body::read_in(body, BODY_MAX, within, Some(room)).await;
-        read.map_err(|fault| of_body(fault, "a form", BODY_MAX))
+        self.browser().read(body).await
     }
 
     fn jar(&self) -> Jar {
-        Jar::new(self.control.sign_in_origin().is_some_and(|origin| origin.is_https()))
+        self.browser().jar()
     }
 
     fn segment(&self) -> String {
@@ -400,18 +351,6 @@ impl Visitor<'_> {
     fn nth_segment(&self, index: usize) -> String {
         percent_decode_str(self.segments[index]).decode_utf8_lossy().into_owned()
     }
-}
-
-/// Reads the fields of a form, each of which is text. Returns the first fault as text.
-fn read_form<F: DeserializeOwned>(bytes: &[u8]) -> Result<F, String> {
-    let mut fields = Map::new();
-    for (name, value) in form_urlencoded::parse(bytes) {
-        let name = shortened(&name);
-        if fields.insert(name.clone(), value.into_owned().into()).is_some() {
-            return Err(format!("the field `{name}` is there twice"));
-        }
-    }
-    serde_json::from_value(fields.into()).map_err(|error| error.to_string())
 }
 
 /// Checks a request by cookie. A read must not come from another site. A change must come from our

@@ -2,7 +2,7 @@
 
 use askama::Template;
 
-use crate::{Frame, assets, parts::Words};
+use crate::{Frame, assets, filters, parts::Words};
 
 /// A refusal or a failure.
 #[derive(Debug, Clone)]

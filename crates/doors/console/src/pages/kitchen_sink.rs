@@ -8,10 +8,10 @@ use narthex_model::ServerState;
 use super::{
     fault::Fault,
     home::{Asking, Counted, HeldBack, HomePage, Now, Runs, Step},
-    servers::{ServerList, ServerRow, Stage, Tested, Tool, Tools},
+    servers::{ServerFilters, ServerList, ServerRow, Stage, Tested, Tool, Tools},
 };
 use crate::{
-    Account, Frame, NavLink, Told, Workspaces, filters,
+    Account, Frame, NavLink, Told, Waiting, Workspaces, filters,
     parts::{Action, Empty, Filter, ICONS, Moment, Same, State, Words},
 };
 
@@ -48,7 +48,7 @@ pub fn sample_of(more: &str) -> KitchenSink {
     let action =
         || Action::new("/w/default/servers/git/test".to_owned(), "Test", "a new connection");
     KitchenSink {
-        frame: Frame { title: "Components".to_owned(), ..frame_of(more) },
+        frame: Frame { title: words("Components", more), ..frame_of(more) },
         icons: ICONS,
         states: STATES.map(State),
         buttons: vec![
@@ -96,8 +96,8 @@ pub fn frame_of(more: &str) -> Frame {
     };
     let team = ("team".to_owned(), words("The team", more));
     Frame {
-        title: "Connected services".to_owned(),
-        sentence: format!("The servers of this daemon, and whether they work.{more}"),
+        title: words("Connected services", more),
+        sentence: words("The servers of this daemon, and whether they work.", more),
         workspaces: Workspaces {
             current: "default".to_owned(),
             all: vec![("default".to_owned(), words("default", "")), team],
@@ -106,16 +106,13 @@ pub fn frame_of(more: &str) -> Frame {
             link("", "Home", "home", false),
             link("servers", "Connected services", "plug", true),
         ],
-        waiting: Some(3),
+        waiting: Waiting { href: "/w/default/#waiting".to_owned(), count: Some(3) },
         me: Account { name: words("ada", more), way: "with a passkey" },
         csrf: "token".to_owned(),
-        searched: more.to_owned(),
+        searched: words("", more),
         live: None,
         told: Some(Told { sentence: words("git is reconnecting.", more), is_failure: false }),
-        same: Some(Same {
-            command: format!("narthex mcp list{more}"),
-            request: "GET /api/servers".to_owned(),
-        }),
+        same: Some(Same::new(&format!("narthex mcp list{more}"), "GET /api/servers")),
     }
 }
 
@@ -182,7 +179,7 @@ fn list_of(more: &str) -> ServerList {
     };
     ServerList {
         csrf: "token".to_owned(),
-        filters: vec![filter("all", 5, true), filter("ready", 1, false), filter("error", 1, false)],
+        filters: ServerFilters { filters: vec![filter("all", 5, true), filter("ready", 1, false)] },
         rows: rows_of(more),
         count: 120,
         next: Some("/w/default/servers?after=git".to_owned()),
@@ -226,10 +223,10 @@ pub fn now_of(more: &str) -> Now {
 #[must_use]
 pub fn first_day() -> HomePage {
     let frame = Frame {
-        title: "Home".to_owned(),
-        sentence: "What is broken, and what waits for you.".to_owned(),
+        title: words("Home", ""),
+        sentence: words("What is broken, and what waits for you.", ""),
         told: None,
-        waiting: Some(0),
+        waiting: Waiting { href: "/w/default/#waiting".to_owned(), count: Some(0) },
         ..frame()
     };
     let now = Now {

@@ -2,7 +2,7 @@
 
 use askama::Template;
 
-use crate::{Frame, parts::Words};
+use crate::{Frame, filters, parts::Words};
 
 /// The page.
 #[derive(Debug, Template)]

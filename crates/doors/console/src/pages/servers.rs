@@ -28,7 +28,7 @@ pub struct ServerList {
     /// The value that forms repeat.
     pub csrf: String,
     /// The filters by state.
-    pub filters: Vec<Filter>,
+    pub filters: ServerFilters,
     /// The rows of this page.
     pub rows: Vec<ServerRow>,
     /// Number of rows that fit the filters.
@@ -37,6 +37,14 @@ pub struct ServerList {
     pub next: Option<String>,
     /// Shown where there are no rows.
     pub empty: Empty,
+}
+
+/// The filters above the rows, as the event stream sends them.
+#[derive(Debug, Clone, Template)]
+#[template(path = "parts/server_filters.html")]
+pub struct ServerFilters {
+    /// The filters.
+    pub filters: Vec<Filter>,
 }
 
 /// One row, as the event stream sends it.
@@ -139,6 +147,14 @@ pub struct Tested {
     pub is_fine: bool,
     /// The stages.
     pub stages: Vec<Stage>,
+}
+
+/// The stages of a test, as a part of an open page.
+#[derive(Debug, Clone, Template)]
+#[template(path = "parts/server_tested_part.html")]
+pub struct TestedPart {
+    /// The result.
+    pub tested: Tested,
 }
 
 /// A stage of a test.

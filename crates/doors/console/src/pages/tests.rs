@@ -71,7 +71,8 @@ fn pages(text: &str) -> Vec<(&'static str, String)> {
 /// The elements of a page with their attributes, without the values that carry text.
 fn skeleton(page: &str) -> BTreeSet<String> {
     let page = Html::parse_document(page);
-    let elements = page.select(&selector("*")).map(|element| {
+    let all = selector("*");
+    let elements = page.select(&all).map(|element| {
         let names: Vec<_> = element.value().attrs().map(|(name, _)| name).collect();
         format!("{} {}", element.value().name(), names.join(" "))
     });
