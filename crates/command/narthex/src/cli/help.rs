@@ -11,7 +11,7 @@ const GROUPS: [(&str, &[&str]); 4] = [
         "Use",
         &["setup", "init", "trust", "up", "search", "add", "tools", "call", "connect", "mount"],
     ),
-    ("See", &["status", "runs", "sessions", "strace", "top", "usage", "audit", "shares"]),
+    ("See", &["status", "open", "runs", "sessions", "strace", "top", "usage", "audit", "shares"]),
     (
         "Operate",
         &[

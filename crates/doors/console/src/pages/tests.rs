@@ -158,7 +158,7 @@ fn a_row_is_the_same_in_the_page_and_in_the_event() {
 
 /// Each state has a word and an icon of its own: colour alone tells nothing.
 #[test]
-fn e21_each_state_has_a_word_and_an_icon() {
+fn each_state_has_a_word_and_an_icon() {
     let all = kitchen_sink::STATES.map(State);
     let words: BTreeSet<_> = all.iter().map(|state| state.word()).collect();
     let icons: BTreeSet<_> = all.iter().map(|state| state.icon()).collect();

@@ -352,7 +352,7 @@ mod tests {
 
     /// Only what has changed is sent: one row, or the whole list if its rows are others.
     #[test]
-    fn e21_only_changed_parts_are_sent() {
+    fn only_changed_parts_are_sent() {
         let list = |rows: &[(&str, &str)]| {
             let ids: Vec<_> = rows.iter().map(|(id, _)| *id).collect();
             let whole = Fragment::around("list", format!("<ul>{rows:?}</ul>"), &ids);
