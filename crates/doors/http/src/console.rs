@@ -139,6 +139,11 @@ impl<'p> Wanted<'p> {
     }
 }
 
+/// Every page with its methods: the path below a workspace, the method, and the callers.
+pub fn pages() -> impl Iterator<Item = (&'static str, &'static str, crate::Access)> {
+    page::all().map(|page| (page.path, page.method, page.access))
+}
+
 /// True for the path of a page or of a file of one.
 pub(crate) fn is_page(path: &str) -> bool {
     path.starts_with(WORKSPACES) || path.starts_with(FILES)

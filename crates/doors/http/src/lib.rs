@@ -43,6 +43,7 @@ mod vfs;
 
 pub use auth::TokenHash;
 pub use body::RequestBody;
+pub use console::pages;
 pub use document::openapi;
 pub use door::{Router, router};
 pub use openapi::Access;
