@@ -11,11 +11,11 @@ use narthex_client::cli::{
     AddServerArgs, AgentsCommand, AuditCommand, BackupArgs, CallArgs, CatalogCommand,
     ChannelsCommand, CheckCommand, ClientsCommand, ConnectArgs, ConnectionsCommand, DaemonCommand,
     EnvBindingsCommand, ExportArgs, GrantsCommand, ImportArgs, InitArgs, LimitsCommand, McpCommand,
-    McpDaemonCommand, MembersCommand, MountArgs, OpenArgs, PolicyCommand, ProfilesCommand, RestoreArgs,
-    RunCommand, SearchArgs, SecretsCommand, ServersCommand, ServiceCommand, SessionsCommand,
-    SetupArgs, SharesCommand, StraceArgs, TokensCommand, ToolsArgs, TopArgs, TrustArgs,
-    UninstallArgs, UpArgs, UsageArgs, UsersCommand, VersionArgs, VfsCommand, WebhooksCommand,
-    WorkspacesCommand,
+    McpDaemonCommand, MembersCommand, MountArgs, OpenArgs, PolicyCommand, ProfilesCommand,
+    RestoreArgs, RunCommand, SearchArgs, SecretsCommand, ServersCommand, ServiceCommand,
+    SessionsCommand, SetupArgs, SharesCommand, StraceArgs, TokensCommand, ToolsArgs, TopArgs,
+    TrustArgs, UninstallArgs, UpArgs, UsageArgs, UsersCommand, VersionArgs, VfsCommand,
+    WebhooksCommand, WorkspacesCommand,
 };
 use narthex_client::{commands as client, environment::is_utf8_locale};
 use narthex_model::{CatalogKind, ErrorKind, command};

@@ -38,7 +38,7 @@ use crate::{
     problem::Problem,
     respond::Response,
     routes::EVERY,
-    signin::Browser,
+    signin::BrowserRequest,
 };
 
 /// The beginning of the paths of files that pages load.
@@ -101,7 +101,7 @@ impl<'p> Wanted<'p> {
         body: RequestBody,
     ) -> Response {
         let Some(control) = door.options.control.as_ref() else { return crate::door::not_found() };
-        let browser = Browser { door, control, parts };
+        let browser = BrowserRequest { door, control, parts };
         let answered = match self {
             Self::File(file) => Ok(asset(file, parts)),
             Self::Samples => Ok(html_page(http::StatusCode::OK, html(&kitchen_sink::page()))),
@@ -116,7 +116,7 @@ impl<'p> Wanted<'p> {
     async fn signed_in(
         self,
         door: &Arc<Door>,
-        browser: Browser<'_>,
+        browser: BrowserRequest<'_>,
         body: RequestBody,
     ) -> Answered {
         if let Some(elsewhere) = browser.at_the_public_origin()? {
@@ -173,7 +173,7 @@ fn is_for_a_person(parts: &Parts) -> bool {
 
 /// The path of the first page of a human: that of the daemon's own workspace, or of the first one
 /// that the human may know. A human without any sees the page of the account.
-fn first_page(browser: Browser<'_>, signed_in: &SignedIn) -> Result<String, Problem> {
+fn first_page(browser: BrowserRequest<'_>, signed_in: &SignedIn) -> Result<String, Problem> {
     let principal = Principal::Human(signed_in.clone());
     let home = browser.control.home();
     if principal.may_see(home) {
@@ -185,7 +185,11 @@ fn first_page(browser: Browser<'_>, signed_in: &SignedIn) -> Result<String, Prob
 }
 
 /// The workspace of the path, if it exists and the human may know it. Otherwise it is absent.
-fn open(browser: Browser<'_>, segment: &str, signed_in: &SignedIn) -> Result<WorkspaceId, Problem> {
+fn open(
+    browser: BrowserRequest<'_>,
+    segment: &str,
+    signed_in: &SignedIn,
+) -> Result<WorkspaceId, Problem> {
     let text = percent_decode_str(segment).decode_utf8_lossy();
     let workspace = WorkspaceId::new(&text).map_err(|_unfit| nothing())?;
     let principal = Principal::Human(signed_in.clone());

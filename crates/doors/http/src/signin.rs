@@ -22,7 +22,7 @@ use serde::de::DeserializeOwned;
 use subtle::ConstantTimeEq;
 
 use self::cookie::{Jar, Kept};
-pub(crate) use self::{browser::Browser, cookie::session_cookie};
+pub(crate) use self::{browser::BrowserRequest, cookie::session_cookie};
 use crate::listener::single;
 use crate::{
     body::RequestBody,
@@ -187,13 +187,13 @@ impl Visitor<'_> {
         )
     }
 
-    /// Serves requests at the public origin only; see [`Browser::at_the_public_origin`].
+    /// Serves requests at the public origin only; see [`BrowserRequest::at_the_public_origin`].
     fn at_the_public_origin(&self) -> Result<Option<Response>, Problem> {
-        self.browser().at_the_public_origin()
+        self.as_request().at_the_public_origin()
     }
 
-    fn browser(&self) -> Browser<'_> {
-        Browser { door: self.door, control: self.control, parts: self.parts }
+    fn as_request(&self) -> BrowserRequest<'_> {
+        BrowserRequest { door: self.door, control: self.control, parts: self.parts }
     }
 
     /// Finishes a sign-in to a server with the redirect of its authorization server, which may come
@@ -243,7 +243,7 @@ impl Visitor<'_> {
     }
 
     fn ways_in(&self) -> Response {
-        self.browser().ways_in()
+        self.as_request().ways_in()
     }
 
     /// Shows the human whom a link would sign in, and a button. So a preview of the link does not
@@ -325,23 +325,23 @@ impl Visitor<'_> {
     }
 
     fn session(&self) -> Result<Option<(&str, SignedIn)>, Problem> {
-        self.browser().session()
+        self.as_request().session()
     }
 
     fn checked_session(&self, csrf: Option<&str>) -> Result<(&str, SignedIn), Problem> {
-        self.browser().checked_session(csrf)
+        self.as_request().checked_session(csrf)
     }
 
     async fn form<F: DeserializeOwned>(&self, body: RequestBody) -> Result<F, Problem> {
-        self.browser().form(body).await
+        self.as_request().form(body).await
     }
 
     async fn read(&self, body: RequestBody) -> Result<Bytes, Problem> {
-        self.browser().read(body).await
+        self.as_request().read(body).await
     }
 
     fn jar(&self) -> Jar {
-        self.browser().jar()
+        self.as_request().jar()
     }
 
     fn segment(&self) -> String {

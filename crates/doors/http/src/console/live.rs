@@ -26,14 +26,13 @@ use super::{
 };
 use crate::{
     Access,
-    body::RequestBody,
     door::Door,
     feed::{Events, FeedStream},
     problem::Problem,
     respond::event_stream,
     routes::EVERY,
     servers::Query,
-    signin::Browser,
+    signin::BrowserRequest,
 };
 
 /// The stream of a page's live parts.
@@ -262,7 +261,8 @@ impl Watching {
 
     /// The parts as they are now; `None` if the human may not see them any more.
     async fn fragments(&self) -> Option<Vec<Fragment>> {
-        let browser = Browser { door: &self.door, control: &self.control, parts: &self.parts };
+        let browser =
+            BrowserRequest { door: &self.door, control: &self.control, parts: &self.parts };
         let signed_in = browser.session().ok()??;
         let place = (self.workspace.clone(), Spot::nowhere());
         let viewer = Viewer::new(&self.door, browser, place, signed_in);

@@ -28,7 +28,7 @@ use crate::{
     problem::Problem,
     respond::Response,
     servers::Query,
-    signin::Browser,
+    signin::BrowserRequest,
 };
 
 /// A form of a page, which repeats the value that only our pages can read.
@@ -54,7 +54,7 @@ pub(super) struct Head {
 /// A request of a page.
 pub(super) struct Viewer<'a> {
     pub(super) door: &'a Arc<Door>,
-    pub(super) browser: Browser<'a>,
+    pub(super) browser: BrowserRequest<'a>,
     pub(super) workspace: WorkspaceId,
     pub(super) principal: Principal,
     pub(super) signed_in: SignedIn,
@@ -67,7 +67,7 @@ pub(super) struct Viewer<'a> {
 impl<'a> Viewer<'a> {
     pub(super) fn new(
         door: &'a Arc<Door>,
-        browser: Browser<'a>,
+        browser: BrowserRequest<'a>,
         (workspace, spot): (WorkspaceId, Spot<'a>),
         (token, signed_in): (&'a str, SignedIn),
     ) -> Self {

@@ -26,13 +26,13 @@ const BODY_MAX: usize = 64 * 1024;
 
 /// A request of a browser, whose human may have signed in.
 #[derive(Clone, Copy)]
-pub(crate) struct Browser<'a> {
+pub(crate) struct BrowserRequest<'a> {
     pub(crate) door: &'a Door,
     pub(crate) control: &'a Control,
     pub(crate) parts: &'a Parts,
 }
 
-impl<'a> Browser<'a> {
+impl<'a> BrowserRequest<'a> {
     /// Serves requests at the public origin only, since cookies and passkeys belong to it. A reader
     /// of a page at another origin is redirected. A request that changes data must come from a page
     /// of the public origin.
