@@ -40,6 +40,10 @@
   // A button that copies the code in front of it.
   class NarthexCopy extends HTMLElement {
     connectedCallback() {
+      this.show();
+    }
+
+    show() {
       if (!navigator.clipboard || this.querySelector("button")) {
         return;
       }
@@ -59,6 +63,11 @@
 
   customElements.define("nx-time", NarthexTime);
   customElements.define("nx-copy", NarthexCopy);
+
+  // An event brings elements as the daemon writes them.
+  document.addEventListener("htmx:after:swap", () => {
+    document.querySelectorAll("nx-time, nx-copy").forEach((one) => one.show());
+  });
 
   const isTyping = (at) => at.closest("input, textarea, select, [contenteditable]") !== null;
   const closeMenus = (but) => document.querySelectorAll("details.menu[open]").forEach((menu) => {
