@@ -76,7 +76,8 @@ class Person {
     const note = (what) => person.faults.push(what);
     person.page.on('pageerror', (error) => note(`error: ${error.message}`));
     person.page.on('console', (message) => {
-      if (['error', 'warning'].includes(message.type())) note(message.text());
+      const isIcon = message.location().url.endsWith('/favicon.ico');
+      if (['error', 'warning'].includes(message.type()) && !isIcon) note(message.text());
     });
     person.page.on('request', (request) => {
       const { hostname } = new URL(request.url());

@@ -119,7 +119,7 @@ mod tests {
         assert!(find("/assets/console.0000000000000000.css").is_none());
     }
 
-    /// The policy would refuse the rest at run time, in a browser that nobody watches.
+    /// The policy would refuse the rest only at run time, in a browser.
     #[test]
     fn files_load_nothing_from_elsewhere_and_run_no_text_as_code() {
         for word in ["url(", "@import", "http:", "https:"] {

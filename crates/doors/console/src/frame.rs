@@ -18,7 +18,7 @@ pub struct Frame {
     pub workspaces: Workspaces,
     /// The pages that the human may open.
     pub nav: Vec<NavLink>,
-    /// What waits for the human.
+    /// The number of things that wait for the human.
     pub waiting: Waiting,
     /// The signed-in human.
     pub me: Account,

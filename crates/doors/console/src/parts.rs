@@ -16,9 +16,9 @@ pub const ICONS: [&str; 20] = [
 /// Maximum number of characters of a text of others in a row.
 const WORDS_MAX: usize = 500;
 
-/// A text of one line that somebody else may have written, cut to a length that a page can show.
+/// A text of one line by anyone, cut to a length that a page can show.
 ///
-/// What is invisible in it is written out. Pages escape it like any other text.
+/// Invisible characters in it are written out. Pages escape it like any other text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Words(String);
 
@@ -116,7 +116,7 @@ pub struct Action {
     pub path: String,
     /// The words on the button.
     pub label: &'static str,
-    /// What the button will do, for the tooltip and for readers of screens.
+    /// The effect of the button, for the tooltip and for readers of screens.
     pub hint: String,
     /// True for the button that mends the object, or the only one that matters.
     pub is_primary: bool,
@@ -174,7 +174,7 @@ impl Same {
 pub struct Empty {
     /// The heading.
     pub title: &'static str,
-    /// What the thing is.
+    /// The purpose of the thing.
     pub sentence: String,
     /// An example to copy.
     pub example: Option<String>,

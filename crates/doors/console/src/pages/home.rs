@@ -22,7 +22,7 @@ pub struct HomePage {
     pub now: Now,
 }
 
-/// What is true now. The event stream sends it again when it changes.
+/// The state of the workspace now. The event stream sends it again when it changes.
 #[derive(Debug, Clone, Template)]
 #[template(path = "parts/home_now.html")]
 pub struct Now {

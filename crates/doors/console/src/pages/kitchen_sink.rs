@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use askama::Template;
-use narthex_model::ServerState;
+use narthex_model::{ServerState, command::narthex};
 
 use super::{
     fault::Fault,
@@ -112,7 +112,7 @@ pub fn frame_of(more: &str) -> Frame {
         searched: words("", more),
         live: None,
         told: Some(Told { sentence: words("git is reconnecting.", more), is_failure: false }),
-        same: Some(Same::new(&format!("narthex mcp list{more}"), "GET /api/servers")),
+        same: Some(Same::new(&format!("{}{more}", narthex("mcp list", &[])), "GET /api/servers")),
     }
 }
 
@@ -200,7 +200,7 @@ pub fn now_of(more: &str) -> Now {
     let held_back = HeldBack {
         server: words("git", more),
         count: 2,
-        command: "narthex servers definitions git --quarantined".to_owned(),
+        command: narthex("servers definitions git --quarantined", &[]).to_string(),
     };
     let broken = rows_of(more)
         .into_iter()
@@ -248,19 +248,19 @@ fn steps() -> Vec<Step> {
         Step {
             title: "Add a server",
             sentence: "A program or an address that has tools.",
-            command: "narthex add".to_owned(),
+            command: narthex("add NAME", &[]).to_string(),
             is_done: true,
         },
         Step {
             title: "Connect a client",
             sentence: "Your editor or agent gets one address for all servers.",
-            command: "narthex setup".to_owned(),
+            command: narthex("setup", &[]).to_string(),
             is_done: false,
         },
         Step {
             title: "Make a call",
             sentence: "Ask your client for something that needs a tool.",
-            command: "narthex tools".to_owned(),
+            command: narthex("tools", &[]).to_string(),
             is_done: false,
         },
     ]
@@ -304,7 +304,7 @@ fn empty() -> Empty {
     Empty {
         title: "No servers yet",
         sentence: "A server is a program or an address that has tools for your agents.".to_owned(),
-        example: Some("narthex mcp add git -- uvx mcp-server-git".to_owned()),
+        example: Some(narthex("mcp add git -- uvx mcp-server-git", &[]).to_string()),
         page: Some("docs/guides/find-servers.md"),
     }
 }

@@ -32,6 +32,6 @@ pub struct Found {
     pub href: String,
     /// The name.
     pub name: Words,
-    /// What it is, in a few words.
+    /// The kind of thing, in a few words.
     pub about: Words,
 }

@@ -12,8 +12,10 @@ use narthex_console::{
 use narthex_model::ErrorKind;
 use narthex_wire::Payload;
 
-use super::{Answered, nothing};
 use crate::{listener::single, problem::Problem, respond, respond::Response};
+
+/// The result of a handler.
+pub(super) type Answered = Result<Response, Problem>;
 
 const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
 /// Addresses of files change with their contents.
@@ -95,4 +97,9 @@ fn guarded(mut response: Response) -> Response {
         response.headers_mut().insert(name, HeaderValue::from_static(value));
     }
     response
+}
+
+/// The refusal of a place where nothing is.
+pub(super) fn nothing() -> Problem {
+    Problem::new(ErrorKind::NotFound, "nothing is here")
 }

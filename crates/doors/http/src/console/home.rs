@@ -14,12 +14,13 @@ use narthex_runs::RunFilter;
 use serde_json::Value;
 
 use super::{
-    Answered, answer,
-    live::{self, Follows, Fragment, Topic},
+    answer::{self, Answered},
+    frame::{self, Head, frame_with},
+    live::{self, Follows, Fragment, Live, Topic},
     page::Page,
     rows,
-    viewer::{Head, Viewer},
-    waits::{self, Waits},
+    viewer::Viewer,
+    waits::{Review, Waits},
 };
 use crate::{
     Access,
@@ -53,7 +54,6 @@ async fn show(viewer: &Viewer<'_>) -> Answered {
     let waits = Waits::read(viewer).await?;
     let now = now(viewer, &waits).await?;
     let steps = steps(viewer, &now).await?;
-    let live = live::address(viewer, &[&waits::TOPIC, &TOPIC], &query).await?;
     let head = Head {
         title: Words::new("Home"),
         sentence: "What is broken, and what waits for you.",
@@ -62,15 +62,20 @@ async fn show(viewer: &Viewer<'_>) -> Answered {
             &format!("GET /api/workspaces/{}/grant-requests", viewer.workspace),
         )),
     };
-    let mut frame = viewer.frame_with(head, &waits)?;
-    frame.live = Some(live);
+    let mut frame = frame_with(viewer, head, &waits)?;
+    let live = vec![frame::live(&frame), Live { topic: &TOPIC, parts: vec![part(&now)] }];
+    frame.live = Some(live::address(viewer, live, &query));
     let page = HomePage { frame, offers_passkey: offers_passkey(viewer).await?, steps, now };
     Ok(answer::page(http::StatusCode::OK, html(&page)))
 }
 
 async fn parts(viewer: &Viewer<'_>) -> Result<Vec<Fragment>, Problem> {
     let waits = Waits::read(viewer).await?;
-    Ok(vec![Fragment::new("now", html(&now(viewer, &waits).await?))])
+    Ok(vec![part(&now(viewer, &waits).await?)])
+}
+
+fn part(now: &Now) -> Fragment {
+    Fragment::new("now", html(now))
 }
 
 /// True if the human came by a link, may add a passkey, and has none.
@@ -100,7 +105,7 @@ async fn now(viewer: &Viewer<'_>, waits: &Waits) -> Result<Now, Problem> {
         calls: calls(viewer).await?,
         requests: waits.requests.iter().take(SHOWN).map(asking).collect(),
         has_more_requests: waits.has_more || waits.requests.len() > SHOWN,
-        held_back: waits.held_back.iter().map(held_back).collect(),
+        held_back: waits.reviews.iter().map(held_back).collect(),
         broken: shown.collect(),
         more_broken: broken.len().saturating_sub(SHOWN),
         list: viewer.path("servers"),
@@ -141,7 +146,8 @@ fn asking(row: &GrantRequestRow) -> Asking {
     }
 }
 
-fn held_back((server, count): &(String, usize)) -> HeldBack {
+fn held_back(review: &Review) -> HeldBack {
+    let Review { server, count } = review;
     let command = narthex("servers definitions {} --quarantined", &[server]).to_string();
     HeldBack { server: Words::new(server), count: *count, command }
 }
@@ -161,13 +167,13 @@ async fn steps(viewer: &Viewer<'_>, now: &Now) -> Result<Vec<Step>, Problem> {
     Ok(vec![
         step(
             "Add a server",
-            "A server is a program or an address that has tools. This example is a program for repositories.",
+            "A server is a program or an address that has tools.",
             narthex("mcp add git -- uvx mcp-server-git", &[]).to_string(),
             has_server,
         ),
         step(
             "Connect a client",
-            "Your editor or agent gets one address for all servers. Its first session is seen here.",
+            "Your editor or agent gets one address for all servers.",
             narthex("setup", &[]).to_string(),
             is_connected,
         ),

@@ -1,11 +1,9 @@
-//! The rows of the table of pages.
+//! The rows of the table of pages, and the table.
 
 use futures_core::future::BoxFuture;
 use http::Method;
-#[cfg(test)]
-use narthex_console::parts::ICONS;
 
-use super::{Answered, PAGES, viewer::Viewer};
+use super::{answer::Answered, viewer::Viewer};
 use crate::{Access, body::RequestBody};
 
 /// The code that answers a request of a page.
@@ -81,30 +79,34 @@ impl Page {
     }
 }
 
+/// All pages, by file.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Table(pub(super) &'static [&'static [Page]]);
+
 /// A place in a workspace, with the segments of its path that match braces, still encoded.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Spot<'p> {
-    /// The path of the page as in the table; `None` where there is no page.
-    path: Option<&'static str>,
+pub(super) struct Spot<'p> {
+    table: Table,
+    /// The path of the pages here as in the table; `None` where there is no page.
+    pub(super) path: Option<&'static str>,
     pub(super) segments: [&'p str; 2],
 }
 
-/// Finds the place of a path below a workspace.
-pub(super) fn find(rest: &str) -> Option<Spot<'_>> {
-    all().find_map(|page| Some(Spot { path: Some(page.path), segments: page.matches(rest)? }))
-}
+impl Table {
+    /// The place of a path below a workspace.
+    pub(super) fn find(self, rest: &str) -> Spot<'_> {
+        let found = self.all().find_map(|page| Some((page.path, page.matches(rest)?)));
+        let (path, segments) = found.unzip();
+        Spot { table: self, path, segments: segments.unwrap_or_default() }
+    }
 
-/// All pages.
-pub(super) fn all() -> impl Iterator<Item = &'static Page> {
-    PAGES.iter().flat_map(|pages| pages.iter())
+    /// All pages.
+    pub(super) fn all(self) -> impl Iterator<Item = &'static Page> {
+        self.0.iter().flat_map(|pages| pages.iter())
+    }
 }
 
 impl Spot<'_> {
-    /// A place without a page.
-    pub(super) fn nowhere() -> Self {
-        Self { path: None, segments: [""; 2] }
-    }
-
     /// The page for a method.
     pub(super) fn page(&self, method: &Method) -> Option<&'static Page> {
         self.pages().find(|page| page.takes(method))
@@ -113,11 +115,6 @@ impl Spot<'_> {
     /// True if something can be read here.
     pub(super) fn is_read(&self) -> bool {
         self.page(&Method::GET).is_some()
-    }
-
-    /// True if no page is here, whatever the method.
-    pub(super) fn is_nowhere(&self) -> bool {
-        self.path.is_none()
     }
 
     /// The methods of the place, as the header `Allow` lists them.
@@ -131,12 +128,6 @@ impl Spot<'_> {
 
     fn pages(&self) -> impl Iterator<Item = &'static Page> {
         let path = self.path;
-        all().filter(move |page| Some(page.path) == path)
+        self.table.all().filter(move |page| Some(page.path) == path)
     }
-}
-
-/// True if the navigation can show the icon.
-#[cfg(test)]
-pub(super) fn has_icon(nav: Nav) -> bool {
-    ICONS.contains(&nav.icon)
 }

@@ -6,13 +6,13 @@ use narthex_console::{
 };
 use narthex_control::SignInVerbs;
 use narthex_gateway::shown;
-use narthex_model::{CallErrorKind, ServerAuth, ServerDefinition, ServerState, Target};
+use narthex_model::{CallErrorKind, ErrorKind, ServerAuth, ServerDefinition, ServerState, Target};
 use narthex_registry::{ServerRow, Snapshot};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use sha2::{Digest, Sha256};
 
 use super::viewer::Viewer;
-use crate::rows::in_order;
+use crate::{problem::Problem, rows::in_order};
 
 /// Number of bytes of the hash in the id of an element.
 const ID_BYTES: usize = 8;
@@ -61,6 +61,12 @@ pub(super) fn row(viewer: &Viewer<'_>, place: &str, row: &ServerRow) -> Shown {
         is_overridden: row.is_overridden,
         actions: actions(viewer, row, signs_in),
     }
+}
+
+/// The refusal of a server that is absent for the human.
+pub(super) fn absent(name: &str) -> Problem {
+    let name = Words::within(name, 100);
+    Problem::new(ErrorKind::NotFound, format!("there is no server `{name}`"))
 }
 
 /// The id of a row's element, which has no character with a meaning in selectors.

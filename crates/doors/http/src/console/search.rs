@@ -12,10 +12,11 @@ use narthex_control::decision_path;
 use narthex_gateway::shown;
 
 use super::{
-    Answered, answer, page,
+    answer::{self, Answered},
+    frame::{Head, frame},
     page::Page,
     rows,
-    viewer::{Head, Viewer},
+    viewer::Viewer,
     waits::Waits,
 };
 use crate::{Access, problem::Problem, routes::EVERY};
@@ -63,17 +64,17 @@ async fn show(viewer: &Viewer<'_>) -> Answered {
         sentence: "Everything that you may see, by its name.",
         same: None,
     };
-    let mut frame = viewer.frame(head).await?;
+    let mut frame = frame(viewer, head).await?;
     frame.searched = Words::within(&text, TEXT_MAX);
     Ok(answer::page(StatusCode::OK, html(&SearchPage { frame, groups })))
 }
 
 fn pages(viewer: &Viewer<'_>, text: &str) -> Vec<Found> {
-    let open = page::all().filter(|page| viewer.may(page.access));
-    let found = open.filter_map(|page| {
-        let nav = page.nav.filter(|nav| nav.label.to_lowercase().contains(text))?;
-        let (name, about) = (Words::new(nav.label), Words::new("a page"));
-        Some(Found { href: viewer.path(page.path), name, about })
+    let named = viewer.nav.iter().filter(|link| link.label.to_lowercase().contains(text));
+    let found = named.map(|link| Found {
+        href: link.href.clone(),
+        name: Words::new(link.label),
+        about: Words::new("a page"),
     });
     found.collect()
 }

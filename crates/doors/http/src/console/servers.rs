@@ -16,12 +16,12 @@ use narthex_model::{ErrorKind, ServerState, command::narthex};
 use narthex_wire::Raw;
 
 use super::{
-    Answered, answer,
-    live::{self, Follows, Fragment, Topic},
+    answer::{self, Answered},
+    frame::{self, Head, frame},
+    live::{self, Follows, Fragment, Live, Topic},
     page::Page,
     rows,
-    viewer::{Head, Viewer},
-    waits,
+    viewer::Viewer,
 };
 use crate::{Access, problem::Problem, servers::Query};
 
@@ -84,9 +84,10 @@ async fn list(viewer: &Viewer<'_>) -> Answered {
                    them.",
         same: Some(Same::new(&narthex("mcp list", &[]).to_string(), "GET /api/servers")),
     };
-    let mut frame = viewer.frame(head).await?;
+    let mut frame = frame(viewer, head).await?;
     frame.told = told(&query);
-    frame.live = Some(live::address(viewer, &[&waits::TOPIC, &TOPIC], &query).await?);
+    let live = vec![frame::live(&frame), Live { topic: &TOPIC, parts: parts_of(viewer, &list) }];
+    frame.live = Some(live::address(viewer, live, &query));
     let (filtered, path) = (query.text("q").to_owned(), viewer.path("servers"));
     Ok(answer::page(StatusCode::OK, html(&ServersPage { frame, list, filtered, path })))
 }
@@ -104,17 +105,20 @@ fn told(query: &Query) -> Option<Told> {
 }
 
 fn parts(viewer: &Viewer<'_>, query: &Query) -> Result<Vec<Fragment>, Problem> {
-    let list = read(viewer, query)?;
+    Ok(parts_of(viewer, &read(viewer, query)?))
+}
+
+fn parts_of(viewer: &Viewer<'_>, list: &ServerList) -> Vec<Fragment> {
     let key: Vec<_> = list.rows.iter().map(|row| row.id.clone()).collect();
     let key = (key, list.count, list.next.clone());
     let filters = html(&list.filters);
     let rows: Vec<_> = list.rows.iter().map(|row| part(viewer, row.clone())).collect();
     let mut all = vec![
         Fragment::new("server-filters", filters),
-        Fragment::around("servers", html(&list), &key),
+        Fragment::around("servers", html(list), &key),
     ];
     all.extend(rows);
-    Ok(all)
+    all
 }
 
 fn part(viewer: &Viewer<'_>, row: ServerRow) -> Fragment {
@@ -232,7 +236,7 @@ async fn tools(viewer: &Viewer<'_>) -> Answered {
     let all = rows::seen(viewer, &snapshot);
     let is_it =
         |(_, row): &&(String, &narthex_registry::ServerRow)| row.name == name && !row.is_overridden;
-    let (_, row) = all.iter().find(is_it).ok_or_else(|| absent(&name))?;
+    let (_, row) = all.iter().find(is_it).ok_or_else(|| rows::absent(&name))?;
     let inventory = shown(row);
     let mut entries: Vec<_> = inventory.tools.iter().filter(|_| row.is_ready()).collect();
     entries.sort_by(|one, other| one.key.cmp(&other.key));
@@ -265,12 +269,7 @@ async fn tools(viewer: &Viewer<'_>) -> Answered {
         sentence: "The tools that callers see, by the server's own names.",
         same: Some(Same::new(&narthex("tools --server {}", &[&name]).to_string(), &request)),
     };
-    let frame = viewer.frame(head).await?;
+    let frame = frame(viewer, head).await?;
     let page = ServerToolsPage { frame, tools, back: viewer.path("servers") };
     Ok(answer::page(StatusCode::OK, html(&page)))
-}
-
-fn absent(name: &str) -> Problem {
-    let name = Words::within(name, 100);
-    Problem::new(ErrorKind::NotFound, format!("there is no server `{name}`"))
 }

@@ -1,42 +1,33 @@
-//! What waits for the human: one projection for the number in the frame and for the first page.
+//! The things that wait for the human: one projection for the frame and for the first page.
 
-use narthex_console::{Waiting, html};
+use narthex_console::Waiting;
 use narthex_control::{GrantRequestRow, GrantRequestStatus};
 use narthex_model::ServerState;
 
-use super::{
-    live::{Follows, Fragment, Topic},
-    viewer::Viewer,
-};
-use crate::{
-    Access,
-    problem::Problem,
-    routes::{ADMIN, EVERY},
-};
+use super::viewer::Viewer;
+use crate::{Access, problem::Problem, routes::ADMIN};
 
 /// Maximum number of requests that are counted.
 const COUNTED: u32 = 100;
 
-/// The number in the frame, live.
-pub(super) const TOPIC: Topic = Topic {
-    name: "waits",
-    access: Access::Member(EVERY),
-    params: &[],
-    follows: Follows::Requests,
-    parts: |viewer, _| Box::pin(parts(viewer)),
-};
-
-/// What waits for a human.
+/// The things that wait for a human.
 #[derive(Debug, Default)]
 pub(super) struct Waits {
     /// The requests that the human may decide, the oldest first.
     pub(super) requests: Vec<GrantRequestRow>,
     /// True if more requests wait.
     pub(super) has_more: bool,
-    /// Servers with definitions under review, and their number.
-    pub(super) held_back: Vec<(String, usize)>,
+    /// Servers with definitions under review.
+    pub(super) reviews: Vec<Review>,
     /// Number of servers that wait for a sign-in.
     pub(super) signing_in: usize,
+}
+
+/// A server with definitions under review.
+#[derive(Debug)]
+pub(super) struct Review {
+    pub(super) server: String,
+    pub(super) count: usize,
 }
 
 impl Waits {
@@ -51,9 +42,9 @@ impl Waits {
         }
         if viewer.sees_servers() {
             for row in &viewer.door.gateway.registry().snapshot().servers {
-                let held = row.pinned.as_ref().map_or(0, |said| said.held().count());
-                if held > 0 {
-                    waits.held_back.push((row.name.clone(), held));
+                let count = row.pinned.as_ref().map_or(0, |said| said.held().count());
+                if count > 0 {
+                    waits.reviews.push(Review { server: row.name.clone(), count });
                 }
                 waits.signing_in += usize::from(row.state == ServerState::Authenticating);
             }
@@ -63,16 +54,7 @@ impl Waits {
 
     /// The number in the frame.
     pub(super) fn shown(&self, viewer: &Viewer<'_>) -> Waiting {
-        Waiting { href: viewer.path("#waiting"), count: Some(self.count()) }
+        let count = self.requests.len() + self.reviews.len() + self.signing_in;
+        Waiting { href: viewer.path("#waiting"), count: Some(count) }
     }
-
-    /// The number of things that wait.
-    pub(super) fn count(&self) -> usize {
-        self.requests.len() + self.held_back.len() + self.signing_in
-    }
-}
-
-async fn parts(viewer: &Viewer<'_>) -> Result<Vec<Fragment>, Problem> {
-    let waits = Waits::read(viewer).await?;
-    Ok(vec![Fragment::new("waits", html(&waits.shown(viewer)))])
 }

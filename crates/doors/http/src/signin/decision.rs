@@ -23,7 +23,6 @@ use crate::{
     Access,
     auth::{Principal, authorize},
     body::RequestBody,
-    console,
     problem::Problem,
     respond::Response,
     routes::ADMIN,
@@ -132,7 +131,7 @@ impl Visitor<'_> {
         if let Some(consent) = kept.and_then(onward_to_consent) {
             return consent;
         }
-        if let Some(page) = kept.and_then(console::onward) {
+        if let Some(page) = kept.and_then(self.door.beside.onward) {
             return page;
         }
         let place = kept.and_then(|kept| {

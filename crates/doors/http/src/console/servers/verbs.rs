@@ -14,12 +14,13 @@ use narthex_model::{ErrorKind, command::narthex};
 use narthex_registry::ServerResult;
 use url::Url;
 
-use super::absent;
 use crate::{
     body::RequestBody,
     console::{
-        Answered, answer,
-        viewer::{Head, Viewer},
+        answer::{self, Answered},
+        frame::{Head, frame},
+        rows::absent,
+        viewer::Viewer,
     },
     listener::single,
     problem::Problem,
@@ -59,7 +60,7 @@ pub(super) async fn test(viewer: &Viewer<'_>, body: RequestBody) -> Answered {
         sentence: "The stages of a new connection beside the one in use.",
         same: Some(Same::new(&narthex("mcp test {}", &[&name]).to_string(), &request)),
     };
-    let frame = viewer.frame(head).await?;
+    let frame = frame(viewer, head).await?;
     let page = ServerTestPage { frame, tested, back: viewer.path("servers") };
     Ok(answer::page(StatusCode::OK, html(&page)))
 }
@@ -112,7 +113,7 @@ async fn onward(viewer: &Viewer<'_>, name: &str, url: Url) -> Answered {
         same: Some(Same::new(&narthex("mcp authorize {}", &[&name]).to_string(), &request)),
     };
     let page = OnwardPage {
-        frame: viewer.frame(head).await?,
+        frame: frame(viewer, head).await?,
         server: Words::new(name),
         host: Words::new(url.host_str().unwrap_or_default()),
         url: url.to_string(),
