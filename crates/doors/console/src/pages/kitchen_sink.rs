@@ -170,7 +170,7 @@ fn row_of(index: usize, state: ServerState, more: &str) -> ServerRow {
     }
 }
 
-fn list_of(more: &str) -> ServerList {
+pub(super) fn list_of(more: &str) -> ServerList {
     let filter = |label: &str, count, is_current| Filter {
         href: "/w/default/servers?state=error".to_owned(),
         label: label.to_owned(),
@@ -266,7 +266,7 @@ fn steps() -> Vec<Step> {
     ]
 }
 
-fn tested_of(more: &str) -> Tested {
+pub(super) fn tested_of(more: &str) -> Tested {
     let stage = |name, outcome: &str, is_fine| Stage {
         name,
         outcome: words(outcome, more),
@@ -284,7 +284,7 @@ fn tested_of(more: &str) -> Tested {
     }
 }
 
-fn tools_of(more: &str) -> Tools {
+pub(super) fn tools_of(more: &str) -> Tools {
     let tool = |name: &str, description: &str| Tool {
         name: words(name, more),
         description: words(description, more),

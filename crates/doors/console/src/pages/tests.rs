@@ -56,7 +56,8 @@ fn pages(text: &str) -> Vec<(&'static str, String)> {
         url: "https://id.example.com/authorize".to_owned(),
         back: "/w/default/servers".to_owned(),
     };
-    vec![
+    let mut all = of_servers(text);
+    all.extend([
         ("kitchen sink", html(&kitchen_sink::sample_of(text))),
         ("home", html(&home)),
         ("onward", html(&onward)),
@@ -65,7 +66,49 @@ fn pages(text: &str) -> Vec<(&'static str, String)> {
         ("fault", html(&fault::FaultPage { frame: frame(), fault: fault() })),
         ("bare fault", html(&fault::BareFaultPage { fault: fault() })),
         ("fault part", html(&fault::FaultPart { fault: fault() })),
+    ]);
+    all
+}
+
+/// The pages of servers.
+fn of_servers(text: &str) -> Vec<(&'static str, String)> {
+    let frame = || kitchen_sink::frame_of(text);
+    let back = || "/w/default/servers".to_owned();
+    let list = servers::ServersPage {
+        frame: frame(),
+        list: kitchen_sink::list_of(text),
+        filtered: text.chars().take(200).collect(),
+        path: back(),
+    };
+    let tools = servers::ServerToolsPage {
+        frame: frame(),
+        tools: kitchen_sink::tools_of(text),
+        back: back(),
+    };
+    let tested = kitchen_sink::tested_of(text);
+    let part = servers::TestedPart { tested: tested.clone() };
+    let test = servers::ServerTestPage { frame: frame(), tested, back: back() };
+    vec![
+        ("servers", html(&list)),
+        ("server tools", html(&tools)),
+        ("server test", html(&test)),
+        ("server test part", html(&part)),
     ]
+}
+
+/// Each template of a page is among the pages that these tests look at.
+#[test]
+fn each_page_is_looked_at() {
+    let folder = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/templates"));
+    let layouts = ["frame.html", "bare.html"];
+    let known: Vec<_> = pages("x").iter().map(|(name, _)| name.replace(' ', "_")).collect();
+    for entry in folder.read_dir().unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let Some(page) = name.strip_suffix(".html").filter(|_| !layouts.contains(&&*name)) else {
+            continue;
+        };
+        assert!(known.iter().any(|known| known == page), "add `{page}` to `pages`");
+    }
 }
 
 /// The elements of a page with their attributes, without the values that carry text.
