@@ -117,7 +117,7 @@ pub struct Action {
     /// The words on the button.
     pub label: &'static str,
     /// The effect of the button, for the tooltip and for readers of screens.
-    pub hint: String,
+    pub hint: Words,
     /// True for the button that mends the object, or the only one that matters.
     pub is_primary: bool,
     /// The reason why the button does nothing now.
@@ -129,8 +129,9 @@ pub struct Action {
 impl Action {
     /// A plain button.
     #[must_use]
-    pub fn new(path: String, label: &'static str, hint: impl Into<String>) -> Self {
-        Self { path, label, hint: hint.into(), is_primary: false, off: None, is_page: false }
+    pub fn new(path: String, label: &'static str, hint: &str) -> Self {
+        let hint = Words::new(hint);
+        Self { path, label, hint, is_primary: false, off: None, is_page: false }
     }
 
     /// The same button as the one that matters.

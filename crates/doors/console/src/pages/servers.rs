@@ -19,6 +19,8 @@ pub struct ServersPage {
     pub filtered: String,
     /// The path of this page.
     pub path: String,
+    /// The button that reads the files anew.
+    pub reload: Option<Action>,
 }
 
 /// The rows, and the numbers above them.

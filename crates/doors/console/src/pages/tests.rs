@@ -79,6 +79,7 @@ fn of_servers(text: &str) -> Vec<(&'static str, String)> {
         list: kitchen_sink::list_of(text),
         filtered: text.chars().take(200).collect(),
         path: back(),
+        reload: Some(crate::parts::Action::new(back(), "Read the files again", text)),
     };
     let tools = servers::ServerToolsPage {
         frame: frame(),

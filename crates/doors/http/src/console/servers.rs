@@ -9,7 +9,7 @@ use narthex_console::{
         ServerFilters, ServerList, ServerRow, ServerRowPart, ServerToolsPage, ServersPage, Tool,
         Tools,
     },
-    parts::{Empty, Filter, Same, Words},
+    parts::{Action, Empty, Filter, Same, Words},
 };
 use narthex_gateway::shown;
 use narthex_model::{ErrorKind, ServerState, command::narthex};
@@ -29,6 +29,7 @@ use crate::{Access, problem::Problem, servers::Query};
 pub(super) const PAGES: &[Page] = &[
     Page::get("servers", Access::Shared, |viewer, _| Box::pin(list(viewer)))
         .in_nav("Connected services", "plug"),
+    Page::post("reload", Access::Operator, |viewer, body| Box::pin(verbs::reload(viewer, body))),
     Page::get("servers/{name}/tools", Access::Shared, |viewer, _| Box::pin(tools(viewer))),
     Page::post("servers/{name}/disable", Access::Operator, |viewer, body| {
         Box::pin(verbs::disable(viewer, body))
@@ -89,7 +90,16 @@ async fn list(viewer: &Viewer<'_>) -> Answered {
     let live = vec![frame::live(&frame), Live { topic: &TOPIC, parts: parts_of(viewer, &list) }];
     frame.live = Some(live::address(viewer, live, &query));
     let (filtered, path) = (query.text("q").to_owned(), viewer.path("servers"));
-    Ok(answer::page(StatusCode::OK, html(&ServersPage { frame, list, filtered, path })))
+    let page = ServersPage { frame, list, filtered, path, reload: reload(viewer) };
+    Ok(answer::page(StatusCode::OK, html(&page)))
+}
+
+/// The button that reads the files of the configuration anew.
+fn reload(viewer: &Viewer<'_>) -> Option<Action> {
+    let hint = "changes in the files count at once; files that are followed are read by themselves";
+    viewer
+        .sees_servers()
+        .then(|| Action::new(viewer.path("reload"), "Read the files again", hint).primary())
 }
 
 /// The sentence for an action that was done without the script.
@@ -98,6 +108,7 @@ fn told(query: &Query) -> Option<Told> {
     let sentence = match query.text("done") {
         "disable" => format!("{name} is disabled."),
         "enable" => format!("{name} is enabled; its row has the result."),
+        "reload" => "The files were read again.".to_owned(),
         "reconnect" => format!("{name} was connected anew; its row has the result."),
         _ => return None,
     };

@@ -17,7 +17,7 @@ use url::Url;
 use crate::{
     body::RequestBody,
     console::{
-        answer::{self, Answered},
+        answer::{self, Answered, nothing},
         frame::{Head, frame},
         rows::absent,
         viewer::Viewer,
@@ -44,6 +44,22 @@ pub(super) async fn reconnect(viewer: &Viewer<'_>, body: RequestBody) -> Answere
     let name = named(viewer, body).await?;
     let result = viewer.control().reconnect(&name).await?;
     ended(viewer, "reconnect", &name, &result)
+}
+
+/// Reads the files of the configuration anew.
+pub(super) async fn reload(viewer: &Viewer<'_>, body: RequestBody) -> Answered {
+    let CsrfForm { csrf: _ } = viewer.form(body).await?;
+    if !viewer.sees_servers() {
+        return Err(nothing());
+    }
+    let reloaded = viewer.control().reload().await?;
+    match reloaded.files.iter().find_map(|file| file.error.as_ref()) {
+        Some(error) => done(viewer, "reload", "", &format!("A file cannot be used: {error}"), true),
+        None => {
+            let count = reloaded.servers.len();
+            done(viewer, "reload", "", &format!("The files have {count} servers."), false)
+        }
+    }
 }
 
 /// Tests a server by a connection of its own, and shows the stages.

@@ -34,6 +34,8 @@ async fn e4_the_actions_of_a_row_do_what_the_api_does() {
     let tested = Html::parse_document(tested.text());
     assert_eq!(all(&tested, "tbody th")[0], "connect");
     assert!(all(&tested, "caption")[0].starts_with("Each stage is fine."));
+    let read = browser.press("/w/default/reload").await;
+    assert_eq!(read.headers["location"], format!("{LIST}?done=reload&name=").as_str());
     let tools = browser.see(&format!("{LIST}/one/tools")).await;
     assert!(all(&tools, "dt").contains(&"echo".to_owned()), "{:?}", all(&tools, "dt"));
 }
