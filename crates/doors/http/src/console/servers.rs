@@ -278,7 +278,7 @@ async fn tools(viewer: &Viewer<'_>) -> Answered {
     let head = Head {
         title: Words::new(&format!("Tools of {name}")),
         sentence: "The tools that callers see, by the server's own names.",
-        same: Some(Same::new(&narthex("tools --server {}", &[&name]).to_string(), &request)),
+        same: Some(Same::new(&narthex("tools {}", &[&name]).to_string(), &request)),
     };
     let frame = frame(viewer, head).await?;
     let page = ServerToolsPage { frame, tools, back: viewer.path("servers") };
