@@ -116,7 +116,7 @@ pub struct Action {
     pub path: String,
     /// The words on the button.
     pub label: &'static str,
-    /// The effect of the button, for the tooltip and for readers of screens.
+    /// The effect of the button, as its title.
     pub hint: Words,
     /// True for the button that mends the object, or the only one that matters.
     pub is_primary: bool,

@@ -60,8 +60,8 @@ pub(super) const TOPIC: Topic = Topic {
     parts: |viewer, query| Box::pin(async move { parts(viewer, query) }),
 };
 
-/// Number of rows of one page.
-const PAGE: usize = 50;
+/// Number of rows of one page, which keeps the page under 100 KB.
+const PAGE: usize = 40;
 /// Number of tools of one page.
 const TOOLS: usize = 100;
 /// The states in the order of the filters.
