@@ -45,6 +45,7 @@ mod local_secrets;
 mod matrix;
 mod mcp;
 mod one_url;
+mod open;
 mod operators;
 mod orchestrator;
 mod outbound;
