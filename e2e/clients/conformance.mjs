@@ -39,6 +39,12 @@ function auth() {
     const { private_key_pem: privateKey, signing_algorithm: algorithm } = context;
     return { mode: 'clientCredentials', clientId, privateKey, algorithm };
   }
+  if (context.idp_id_token) {
+    const { client_id: clientId, client_secret: clientSecret } = context;
+    const { idp_client_id, idp_token_endpoint: tokenUrl, idp_id_token: idToken } = context;
+    const exchange = { type: 'idJag', tokenUrl, clientId: idp_client_id, idToken };
+    return { mode: 'authorizationCode', client: { clientId, clientSecret }, exchange };
+  }
   if (context.client_id) {
     const client = { clientId: context.client_id, clientSecret: context.client_secret };
     return { mode: 'authorizationCode', client };

@@ -15,6 +15,8 @@ import * as clients from './door_clients.mjs';
 
 const NAME = 'everything';
 const TOOL = `mcp__${NAME}__echo`;
+/** All servers of the daemon. */
+const CHOICE = 'live';
 const READY_MS = 20_000;
 const SUITE_MS = 30_000;
 
@@ -30,11 +32,12 @@ async function signIn(daemon, browser) {
   await browser.visit(body.url, (address) => new URL(address).pathname === '/signin');
 }
 
-/** The answer of the human: the first servers that the page offers. */
+/** The answer of the human: a choice that the page has to offer. */
 function consent(fields, { status, text }) {
-  const offered = text.match(/<option value="([^"]*)"/);
-  if (!offered) throw new Error(`nothing is offered (${status}): ${text}`);
-  return { ...fields, servers: offered[1], decision: 'approve' };
+  const radios = text.matchAll(/<input type="radio" name="servers" value="([^"]*)" required/g);
+  const offered = [...radios].map(([, value]) => value);
+  if (!offered.includes(CHOICE)) throw new Error(`${CHOICE} is not offered (${status}): ${text}`);
+  return { ...fields, servers: CHOICE, decision: 'approve' };
 }
 
 const json = async (url) => (await fetch(url)).json();

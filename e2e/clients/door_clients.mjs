@@ -3,7 +3,7 @@
 //
 // Each function gets `peers` (the folder with node_modules), the `url` of the endpoint, the `tool`
 // to call with its `args`, and `letIn`. That plays the user: it opens a link, consents, and gives
-// the address that leads back to the client.
+// the address that leads back to the client. It gives none if it has gone there itself.
 
 import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -19,17 +19,20 @@ const LINK_MS = 20_000;
 const DONE_MS = 30_000;
 const CALLBACK = 'http://127.0.0.1:9/callback';
 
-/** The TypeScript client 2.x, in the era `legacy` or `modern`. Gives its tokens, too. */
-export async function typescript({ peers, url, tool, args, letIn, era }) {
+/**
+ * The TypeScript client 2.x, in the era `legacy` or `modern`. Gives its tokens, too. In `kept` it
+ * can have a `client` that has registered before, and `callback` is its address for browsers.
+ */
+export async function typescript(options) {
+  const { peers, url, tool, args, letIn, era, kept = {}, callback = CALLBACK } = options;
   const sdk = createRequire(join(peers, 'package.json'))('@modelcontextprotocol/client');
-  const kept = {};
   const state = crypto.randomUUID();
   let back;
   const authProvider = {
-    redirectUrl: CALLBACK,
+    redirectUrl: callback,
     clientMetadata: {
       client_name: `narthex-e2e-${era}`,
-      redirect_uris: [CALLBACK],
+      redirect_uris: [callback],
       grant_types: ['authorization_code', 'refresh_token'],
       response_types: ['code'],
       token_endpoint_auth_method: 'none',
@@ -160,13 +163,14 @@ export async function inspector({ peers, url, tool, args, letIn }) {
  */
 export async function follow(output, letIn) {
   const link = await within(LINK_MS, 'a link is printed', linkIn(output));
-  const response = await fetch(await letIn(link));
-  if (!response.ok) throw new Error(`the client answers ${response.status} to its browser`);
+  const back = await letIn(link);
+  const response = back && (await fetch(back));
+  if (response?.ok === false) throw new Error(`the client's page answers ${response.status}`);
   return new Promise(() => {});
 }
 
 /** The first address with a `state` in what a program prints. */
-function linkIn(output) {
+export function linkIn(output) {
   let text = '';
   return new Promise((done) => {
     output.on('data', (bytes) => {

@@ -1,5 +1,5 @@
 //! Sign-ins by OAuth: the conformance suite's scenarios for clients, with narthex as the client,
-//! real authorization servers, and real clients at the door.
+//! real authorization servers, and real clients and a real browser at the door.
 //!
 //! Each scenario and each driver starts a daemon and peers of its own, so they run side by side.
 //! Each revision has a floor of different passed checks, so that no scenario can pass by testing
@@ -16,7 +16,7 @@ use std::thread;
 use anyhow::{Result, ensure};
 use fs_err as fs;
 
-use self::drivers::{DRIVERS, Driver};
+use self::drivers::{DRIVERS, Driver, Programs};
 use self::scenarios::{COUNT, REVISIONS, Revision};
 use crate::peers::Peers;
 use crate::tally::Tally;
@@ -32,8 +32,9 @@ pub(crate) fn run(peers: &Peers) -> Result<Tally> {
         fs::remove_dir_all(&logs)?;
     }
     fs::create_dir_all(&logs)?;
+    let programs = Programs::install(peers)?;
     let mut total = Done::default();
-    for done in work(&jobs(), |job| job.run(peers, &logs)) {
+    for done in work(&jobs(), |job| job.run(&programs, &logs)) {
         total.add(&done);
     }
     let mut tally = total.tally;
@@ -70,17 +71,17 @@ fn jobs() -> Vec<Job> {
 
 impl Job {
     /// Runs the check. Gives the number of different checks that the suite counts as passed.
-    fn run(&self, peers: &Peers, logs: &Path) -> Outcome {
+    fn run(&self, programs: &Programs<'_>, logs: &Path) -> Outcome {
         let mut outcome = Outcome::default();
         match self {
             Self::Driver(driver) => {
-                outcome.tally.check(driver.name, || driver.run(peers, logs));
+                outcome.tally.check(driver.name, || driver.run(programs, logs));
             }
             Self::Scenario(index, revision, scenario) => {
                 outcome.revision = Some(*index);
                 let name = format!("narthex as a client, {}: auth/{scenario}", revision.name);
                 outcome.tally.check(&name, || {
-                    outcome.passed = suite::run(peers, logs, revision, scenario)?;
+                    outcome.passed = suite::run(programs.peers, logs, revision, scenario)?;
                     Ok(())
                 });
             }

@@ -67,7 +67,7 @@ pub(crate) fn run(peers: &Peers) -> Result<Tally> {
         });
     }
     tally.check("humans sign in at npm's oidc-provider", || sign_in::at_providers(peers));
-    setup::check(&mut tally, peers)?;
+    setup::check(&mut tally, peers, &logs)?;
     tally.check("SIGTERM stops the daemon and every child", || daemon.stop(STOPPED));
     Ok(tally)
 }

@@ -36,6 +36,12 @@ pub(crate) struct Options {
     /// Multiply the rounds of simulations, properties and fuzz targets.
     #[arg(long, value_name = "N", default_value_t = 10)]
     rounds: u32,
+    /// Kill a daemon during a renewal by this many seeds.
+    #[arg(long, value_name = "N", default_value_t = 200)]
+    kills: u64,
+    /// Repeat one seed of `kills` alone.
+    #[arg(long, value_name = "SEED")]
+    seed: Option<u64>,
     /// Keep the daemon under load for this long.
     #[arg(long, value_name = "MINUTES", default_value_t = 10)]
     minutes: u32,
@@ -51,6 +57,8 @@ pub(crate) struct Options {
 enum Step {
     /// All tests of all crates, with many more rounds, and none run a second time.
     Rounds,
+    /// Two daemons on one PostgreSQL, one of them killed during a renewal of tokens, by many seeds.
+    Kills,
     /// A daemon under load for minutes: calls in both eras, reloads, sessions that come and go.
     Load,
     /// Thousands of tools, runs and servers at one daemon.
@@ -81,6 +89,7 @@ impl Step {
     fn run(self, options: &Options) -> Result<Tally> {
         match self {
             Self::Rounds => test::long_unit(options.rounds),
+            Self::Kills => test::kills(options.kills, options.seed),
             Self::Load => load::run(Duration::from_secs(60 * u64::from(options.minutes))),
             Self::Scale => scale::run(),
             Self::Mutants => mutants::run(&options.mutate, options.share.unwrap_or_default()),

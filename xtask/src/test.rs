@@ -40,7 +40,8 @@ enum Step {
     Doc,
     /// The daemon and the test servers.
     Build,
-    /// Instructions of a call and memory of an idle daemon, against limits.
+    /// Instructions of a call and memory of an idle daemon, against limits; calls with a token of
+    /// OAuth, against those with an API key.
     Cost,
     /// The conformance suites, directly and through the gateway.
     Conformance,
@@ -167,6 +168,11 @@ pub(crate) fn build_programs() -> Result<()> {
 /// Runs the tests of all crates with `rounds` times as many rounds, each test once.
 pub(crate) fn long_unit(rounds: u32) -> Result<Tally> {
     runners::unit(&runners::Effort::Long { rounds })
+}
+
+/// Kills daemons during renewals of tokens: by so many seeds, or by one seed again.
+pub(crate) fn kills(seeds: u64, seed: Option<u64>) -> Result<Tally> {
+    runners::kills(seeds, seed)
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 #![expect(clippy::disallowed_types, reason = "synchronous: there is no tokio clock to pause here")]
 
 mod count;
+mod credentials;
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -16,6 +17,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use self::count::Counter;
+pub(super) use self::credentials::{ByCredential, by_credential};
 use super::load::read_within;
 use super::plan::Era;
 use super::results::{CallCost, RunsCost};

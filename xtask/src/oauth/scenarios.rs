@@ -30,14 +30,17 @@ pub(super) static REVISIONS: [Revision; COUNT] = [
     Revision {
         name: "extensions",
         version: None,
-        scenarios: &["client-credentials-jwt", "client-credentials-basic"],
-        floor: 10,
+        scenarios: &[
+            "client-credentials-jwt",
+            "client-credentials-basic",
+            "enterprise-managed-authorization",
+        ],
+        floor: 16,
     },
 ];
 
 /// Scenarios of extensions that narthex does not have, each with the reason.
-pub(super) const NOT_BUILT: [(&str, &str); 4] = [
-    ("enterprise-managed-authorization", "no company's provider is asked for assertions yet"),
+pub(super) const NOT_BUILT: [(&str, &str); 3] = [
     ("dpop", "tokens are not bound to keys yet"),
     ("dpop-nonce", "tokens are not bound to keys yet"),
     ("wif-jwt-bearer", "workloads have no identity of their own yet"),

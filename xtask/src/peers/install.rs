@@ -17,6 +17,8 @@ const STAMP: &str = "installed-from";
 const PYTHONS: [&str; 4] = ["mcp-v1", "mcp-v2", "schemathesis", "servers"];
 /// Interpreters to try. The locks are made for 3.11 and newer.
 const INTERPRETERS: [&str; 5] = ["python3", "python3.14", "python3.13", "python3.12", "python3.11"];
+/// Browsers to try: Debian's, and the one that its maker packs.
+const BROWSERS: [&str; 2] = ["chromium", "google-chrome"];
 const IS_NEW_ENOUGH: &str = "import sys; sys.exit(sys.version_info < (3, 11))";
 
 /// The installed peers.
@@ -110,13 +112,15 @@ impl Peers {
     }
 }
 
-/// Agent programs, which only the check of `narthex setup` needs.
-pub(super) struct Agents {
+/// Agent programs, which only the checks of `narthex setup` and of the door need.
+pub(crate) struct Agents {
     dir: PathBuf,
 }
 
 impl Agents {
-    pub(super) fn install() -> Result<Self> {
+    pub(crate) fn install() -> Result<Self> {
+        static ONE: Mutex<()> = Mutex::new(());
+        let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
         let agents = Self { dir: workspace::target().join("peers/agents") };
         let locks = workspace::root().join("e2e/peers/agents");
         install_packages(&locks, &agents.dir, "agents")?;
@@ -124,7 +128,7 @@ impl Agents {
     }
 
     /// The folder that has `node_modules`.
-    pub(super) fn dir(&self) -> &Path {
+    pub(crate) fn dir(&self) -> &Path {
         &self.dir
     }
 
@@ -217,6 +221,17 @@ pub(crate) fn interpreter() -> Result<&'static str> {
     apt_install(&["python3", "python3-venv"])?;
     let found = INTERPRETERS.iter().find(is_good);
     found.copied().context("there is no Python of version 3.11 or newer with the module venv")
+}
+
+/// A browser that drivers can steer, if need be by way of Debian's packages.
+pub(crate) fn browser() -> Result<&'static str> {
+    let is_good = |browser: &&&str| answers(browser, &["--version"]);
+    if let Some(browser) = BROWSERS.iter().find(is_good) {
+        return Ok(browser);
+    }
+    apt_install(&["chromium", "fonts-dejavu-core"])?;
+    let found = BROWSERS.iter().find(is_good);
+    found.copied().context("chromium does not run, though it is installed")
 }
 
 /// Makes sure that a program is there, if need be by way of Debian's packages.

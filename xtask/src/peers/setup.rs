@@ -1,7 +1,7 @@
-//! `narthex setup` in a home folder with files of real clients: the clients make calls through
+//! `narthex setup` in a home folder with files of eight clients: the clients make calls through
 //! narthex by the entries that it wrote, and the way back leaves nothing.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -12,28 +12,48 @@ use tempfile::TempDir;
 
 use super::clients::{ANY, Endpoint};
 use super::install::{Agents, Peers};
-use crate::process;
+use crate::process::{self, Service};
 use crate::tally::Tally;
 use crate::workspace;
 
 const DONE: Duration = Duration::from_secs(120);
-/// All clients of the home folder.
-const CLIENTS: &str = "claude-code,codex,cursor";
+const READY: Duration = Duration::from_secs(30);
+/// The files of the home folder, which the tests of `narthex setup` have, too.
+const HOME: &str = "crates/command/narthex/tests/it/setup/home";
+/// All clients of the files; two of them have no verified row, and so must be named.
+const CLIENTS: &str = "claude-code,cursor,vscode,windsurf,codex,gemini-cli,zed,goose";
+/// The servers that work, by their names in narthex, and those that stay where they are.
+const MOVED: [&str; 7] = ["docs", "files", "my-files", "schema", "shell", "tests", "tracker"];
+const STAYED: [&str; 4] = ["gone", "issues", "tracker-cursor", "wiki"];
+/// The only file that cannot be read.
+const BROKEN: &str = ".codeium/windsurf/mcp_config.json";
+/// The file that its client writes all the time.
+const CLAUDE: &str = ".claude.json";
+/// The key of the server over HTTP, and other values of servers that move.
+const KEY: &str = "tracker-canary-5711";
+const SECRETS: [&str; 4] = [KEY, "docs-canary-5713", "schema-canary-5714", "shell-canary-5715"];
+/// The folders that belong to narthex.
+const OWN: [&str; 4] =
+    [".local/share/narthex", ".config/narthex", ".cache/narthex", ".config/systemd"];
 /// The tool that each client calls, and how its name ends where a client puts its own before it.
-const TOOL: &str = "mcp__everything__echo";
+const TOOL: &str = "mcp__tracker__echo";
+const TOOL_END: &str = "tracker__echo";
 const MESSAGE: &str = "through narthex";
 
-/// A home folder with the files of three clients.
+/// A home folder with the files of eight clients.
 struct Home {
+    /// The folder with the home folder and with the one where commands are typed.
     dir: TempDir,
-    files: Vec<(&'static str, String)>,
+    /// The files by their path in the home folder.
+    files: Vec<(PathBuf, String)>,
+    _tracker: Service,
 }
 
 /// Runs the set-up, a call of each client, and the way back.
-pub(super) fn check(tally: &mut Tally, peers: &Peers) -> Result<()> {
+pub(super) fn check(tally: &mut Tally, peers: &Peers, logs: &Path) -> Result<()> {
     let agents = Agents::install()?;
-    let home = Home::new(peers)?;
-    tally.check("setup moves the servers of three clients", || home.is_set_up());
+    let home = Home::new(logs)?;
+    tally.check("setup moves the servers of eight clients", || home.is_set_up());
     tally.check("the Inspector calls through the entry in Cursor's file", || {
         let answer = ANY.drive(peers, &home.entry()?, TOOL, &json!({ "message": MESSAGE }))?;
         answer.has_text(MESSAGE)?;
@@ -49,53 +69,48 @@ pub(super) fn check(tally: &mut Tally, peers: &Peers) -> Result<()> {
             home.calls_by(peers, &agents, agent)
         });
     }
-    tally.check("setup --undo brings the files back", || home.is_undone());
+    tally.check("setup --undo brings every file back, byte for byte", || home.is_undone());
     tally.check("uninstall --delete-data leaves nothing", || home.is_left());
     Ok(())
 }
 
 impl Home {
-    fn new(peers: &Peers) -> Result<Self> {
-        let server = |name: &str| {
-            let script = peers.module(&format!("@modelcontextprotocol/{name}"));
-            script.join("dist/index.js").to_string_lossy().into_owned()
-        };
-        let node = peers.node().to_string_lossy().into_owned();
-        let everything = json!({ "type": "stdio", "command": node,
-            "args": [server("server-everything")] });
-        let claude = json!({ "numStartups": 3, "mcpServers": { "everything": everything } });
-        let cursor = format!(
-            "{{\n  // Notes of the team.\n  \"mcpServers\": {{\n    \"memory\": {{\n      \
-             \"command\": {node:?},\n      \"args\": [{:?}],\n    }},\n  }},\n}}\n",
-            server("server-memory")
-        );
-        let codex = format!(
-            "# By hand.\nmodel = \"stand-in\"\n\n[mcp_servers.everything]\ncommand = {node:?}\n\
-             args = [{:?}]\n",
-            server("server-everything")
-        );
-        let files = vec![
-            (".claude.json", format!("{claude:#}\n")),
-            (".cursor/mcp.json", cursor),
-            (".codex/config.toml", codex),
-        ];
+    fn new(logs: &Path) -> Result<Self> {
         let dir = tempfile::Builder::new().prefix("narthex-home-").tempdir()?;
-        for (name, text) in &files {
-            let path = dir.path().join(name);
-            fs::create_dir_all(path.parent().context("a file without a folder")?)?;
-            fs::write(path, text)?;
+        let folder = dir.path().join("folder");
+        fs::create_dir(&folder)?;
+        let (tracker, url) = tracker(dir.path(), logs)?;
+        let filled = |text: &str| {
+            let fixture = workspace::built("narthex-fixture");
+            let text = text.replace("FOLDER", &folder.display().to_string());
+            text.replace("FIXTURE", &fixture.display().to_string()).replace("URL", &url)
+        };
+        let mut files = Vec::new();
+        let root = workspace::root().join(HOME);
+        for path in files_below(&root)? {
+            let text = filled(&fs::read_to_string(&path)?);
+            let name = path.strip_prefix(&root)?.to_path_buf();
+            let place = dir.path().join("home").join(&name);
+            fs::create_dir_all(place.parent().context("a file without a folder")?)?;
+            fs::write(&place, &text)?;
+            files.push((name, text));
         }
-        Ok(Self { dir, files })
+        ensure!(files.len() == 8, "{HOME} has {} files", files.len());
+        Ok(Self { dir, files, _tracker: tracker })
     }
 
-    fn path(&self, name: &str) -> PathBuf {
-        self.dir.path().join(name)
+    fn home(&self) -> PathBuf {
+        self.dir.path().join("home")
+    }
+
+    fn path(&self, name: impl AsRef<Path>) -> PathBuf {
+        self.home().join(name)
     }
 
     /// A command of narthex as the user of the home folder types it.
     fn narthex(&self, words: &[&str]) -> Result<Value> {
         let mut command = Command::new(workspace::built("narthex"));
-        command.args(words).arg("--json").current_dir(self.dir.path());
+        command.args(words).arg("--json").current_dir(self.dir.path().join("folder"));
         self.environment(&mut command);
         let done = process::capture(&mut command, DONE)?;
         let said = format!("{}{}", done.stdout, done.stderr);
@@ -105,7 +120,7 @@ impl Home {
     }
 
     fn environment(&self, command: &mut Command) {
-        command.env("HOME", self.dir.path()).env("NARTHEX_LISTEN", "127.0.0.1:0");
+        command.env("HOME", self.home()).env("NARTHEX_LISTEN", "127.0.0.1:0");
         for name in ["XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR"] {
             command.env_remove(name);
         }
@@ -115,17 +130,38 @@ impl Home {
         let done = self.narthex(&["setup", "--yes", "--only", CLIENTS])?;
         let names = |member: &str, key: &str| -> Vec<String> {
             let all = done[member].as_array().map(Vec::as_slice).unwrap_or_default();
-            all.iter().filter_map(|one| one[key].as_str().map(str::to_owned)).collect()
+            let mut names: Vec<_> =
+                all.iter().filter_map(|one| one[key].as_str().map(str::to_owned)).collect();
+            names.sort_unstable();
+            names
         };
-        let mut moved = names("moved", "name");
-        moved.sort_unstable();
-        ensure!(moved == ["everything", "memory"], "these moved: {moved:?} in {done}");
+        let moved = names("moved", "name");
+        ensure!(moved == MOVED, "these moved: {moved:?} in {done}");
+        let stayed = names("stayed", "name");
+        ensure!(stayed == STAYED, "these stayed: {stayed:?} in {done}");
         let connected = names("connected", "client").len();
-        ensure!(connected == self.files.len(), "{connected} clients are connected: {done}");
-        for (name, _) in &self.files {
+        ensure!(connected == self.files.len() - 1, "{connected} clients are connected: {done}");
+        for (name, before) in &self.files {
             let text = fs::read_to_string(self.path(name))?;
-            let is_moved = text.contains("narthex") && !text.contains("server-");
-            ensure!(is_moved, "{name} has its servers still, or no entry of narthex:\n{text}");
+            if name.as_path() == Path::new(BROKEN) {
+                ensure!(text == *before, "{BROKEN} has changed:\n{text}");
+                continue;
+            }
+            let is_moved =
+                text.contains("narthex") && !SECRETS.iter().any(|one| text.contains(one));
+            let name = name.display();
+            ensure!(is_moved, "{name} has a key still, or no entry of narthex:\n{text}");
+        }
+        self.has_no_others()
+    }
+
+    /// All files but those of the clients lie in narthex's own folders.
+    fn has_no_others(&self) -> Result<()> {
+        for path in files_below(&self.home())? {
+            let name = path.strip_prefix(self.home())?;
+            let is_known = self.files.iter().any(|(own, _)| own == name)
+                || OWN.iter().any(|own| name.starts_with(own));
+            ensure!(is_known, "{} is new, and not in a folder of narthex", name.display());
         }
         Ok(())
     }
@@ -144,7 +180,7 @@ impl Home {
         let entry = self.own_entry()?;
         let mut words = vec![
             "env".to_owned(),
-            format!("HOME={}", self.dir.path().display()),
+            format!("HOME={}", self.home().display()),
             entry["command"].as_str().context("an entry without a command")?.to_owned(),
         ];
         let arguments = entry["args"].as_array().context("an entry without arguments")?;
@@ -193,9 +229,13 @@ impl Home {
         let mut command = Command::new(peers.node());
         command.arg(workspace::root().join("e2e/clients/agents.mjs"));
         command.arg("--agents").arg(agents.dir()).args(["--agent", agent]);
-        command.arg("--home").arg(self.dir.path()).args(["--tool", "everything__echo"]);
+        command.arg("--home").arg(self.home()).args(["--tool", TOOL_END]);
         command.arg("--arguments").arg(json!({ "message": MESSAGE }).to_string());
+        let before = fs::read(self.path(CLAUDE))?;
         let done = process::capture(&mut command, DONE)?;
+        // Counts and dates that Claude Code writes into its own file are taken back, so that the
+        // undo can be compared byte by byte. Tests have the undo of a file that it has rewritten.
+        fs::write(self.path(CLAUDE), before)?;
         ensure!(done.status.success(), "{}{}", done.stdout, done.stderr);
         let line = done.stdout.lines().next_back().context("the driver printed nothing")?;
         let answer: Value = serde_json::from_str(line)?;
@@ -204,20 +244,15 @@ impl Home {
         Ok(())
     }
 
-    /// Files that no client has written are as they were, byte for byte. Claude Code writes its own
-    /// file all the time: it has its servers back.
     fn is_undone(&self) -> Result<()> {
         let undone = self.narthex(&["setup", "--undo", "--yes"])?;
+        self.is_as_before().with_context(|| undone.to_string())
+    }
+
+    fn is_as_before(&self) -> Result<()> {
         for (name, before) in &self.files {
             let now = fs::read_to_string(self.path(name))?;
-            if *name == ".claude.json" {
-                let servers = |text: &str| -> Result<Value> {
-                    Ok(serde_json::from_str::<Value>(text)?["mcpServers"].take())
-                };
-                ensure!(servers(&now)? == servers(before)?, "{name} differs:\n{now}\n{undone}");
-            } else {
-                ensure!(now == *before, "{name} differs:\n{now}\n{undone}");
-            }
+            ensure!(now == *before, "{} differs:\n{now}", name.display());
         }
         Ok(())
     }
@@ -225,10 +260,10 @@ impl Home {
     fn is_left(&self) -> Result<()> {
         let done = self.narthex(&["uninstall", "--yes", "--delete-data"])?;
         // Clients keep logs of their own, which have the name of the entry.
-        for own in [".local/share/narthex", ".config/narthex", ".config/systemd"] {
+        for own in OWN {
             ensure!(!self.path(own).exists(), "{own} is left:\n{done}");
         }
-        Ok(())
+        self.is_as_before()
     }
 }
 
@@ -240,4 +275,30 @@ impl Drop for Home {
         // It ran no more, unless a check has failed.
         drop(process::capture(&mut command, DONE));
     }
+}
+
+/// The server over HTTP, which takes one key alone, and its address.
+fn tracker(dir: &Path, logs: &Path) -> Result<(Service, String)> {
+    let key = dir.join("tracker.key");
+    fs::write(&key, KEY)?;
+    let mut command = Command::new(workspace::built("narthex-fixture"));
+    command.args(["--http", "127.0.0.1:0", "--require-bearer-file"]).arg(key);
+    let service = Service::start("tracker", &mut command, &logs.join("tracker.log"))?;
+    let url = service.wait_for("address", READY, |line| {
+        let said: Value = serde_json::from_str(line).ok()?;
+        Some(said["url"].as_str()?.to_owned())
+    })?;
+    Ok((service, url))
+}
+
+fn files_below(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        match entry.file_type()?.is_dir() {
+            true => files.extend(files_below(&entry.path())?),
+            false => files.push(entry.path()),
+        }
+    }
+    Ok(files)
 }

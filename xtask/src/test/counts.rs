@@ -34,6 +34,17 @@ pub(super) fn flaky(output: &str) -> BTreeSet<String> {
     lines.filter_map(name).collect()
 }
 
+/// The seeds that passed, such as `seed 7: ok, …`. Each other one that was planned has failed.
+pub(super) fn seeds(output: &str, planned: u64) -> Tally {
+    let is_passed = |line: &&str| {
+        // The name of the test may stand before the first one.
+        let outcome = line.rsplit_once("seed ").and_then(|(_, rest)| rest.split_once(": ok, "));
+        outcome.is_some_and(|(seed, _)| seed.parse::<u64>().is_ok())
+    };
+    let passed = output.lines().filter(is_passed).count() as u64;
+    Tally { passed, failed: planned.saturating_sub(passed) }
+}
+
 /// The sum of all `test result: ok. 3 passed; 0 failed; …` lines of `cargo test`.
 pub(super) fn libtest(output: &str) -> Tally {
     let mut tally = Tally::default();
@@ -50,7 +61,7 @@ pub(super) fn libtest(output: &str) -> Tally {
 
 #[cfg(test)]
 mod tests {
-    use super::{flaky, libtest, nextest};
+    use super::{flaky, libtest, nextest, seeds};
     use crate::tally::Tally;
 
     fn tally(passed: u64, failed: u64) -> Tally {
@@ -86,6 +97,13 @@ mod tests {
         assert_eq!(names, ["narthex-a::it x::y", "narthex-b z"]);
         assert_eq!(nextest(output), Some(tally(4, 0)));
         assert!(flaky("     Summary [   0.010s] 5 tests run: 5 passed, 0 skipped").is_empty());
+    }
+
+    #[test]
+    fn a_planned_seed_that_is_not_reported_has_failed() {
+        let output = "test a::b ... seed 1: ok, killed\nseed 0: ok, x\nseed 2: FAILED\nseed: ok, y";
+        assert_eq!(seeds(output, 4), tally(2, 2));
+        assert_eq!(seeds("", 3), tally(0, 3));
     }
 
     #[test]

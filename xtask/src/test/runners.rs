@@ -40,6 +40,11 @@ const ROUNDS: &str = "NARTHEX_TEST_ROUNDS";
 /// Tests, by binary and name, that may pass only when run once more, each with the reason. Aim for
 /// none.
 const FLAKY: [(&str, &str); 0] = [];
+/// The test that kills daemons during renewals, and the variables with the number of its seeds and
+/// with the one to be repeated. Have to be those of `crates/command/narthex/tests/it`.
+const KILLED: &str = "killed_renewals::c23_a_killed_renewal_ends_no_call";
+const KILLS: &str = "NARTHEX_TEST_KILLS";
+const SEED: &str = "NARTHEX_TEST_SEED";
 /// The number of cases of proptest without a setting.
 const PROPTEST_CASES: u32 = 256;
 
@@ -120,6 +125,23 @@ fn without_flaky(mut tally: Tally, flaky: &BTreeSet<String>) -> Tally {
         }
     }
     tally
+}
+
+/// Kills daemons during renewals of tokens. Each seed counts, and prints its outcome.
+pub(super) fn kills(seeds: u64, seed: Option<u64>) -> Result<Tally> {
+    build()?;
+    let postgres = Postgres::start()?;
+    // All crates, so that they have the features of the other steps.
+    let mut command = cargo(&["test", "--workspace", "--test", "it", "--no-fail-fast", "--"]);
+    command.args(["--exact", KILLED, "--nocapture"]);
+    postgres.tell(&mut command);
+    command.env(KILLS, seeds.to_string());
+    if let Some(seed) = seed {
+        command.env(SEED, seed.to_string());
+    }
+    let shown = process::show(&mut command)?;
+    let planned = if seed.is_some() { 1 } else { seeds };
+    judge(shown.is_success, counts::seeds(&shown.output, planned))
 }
 
 /// The examples in the documentation, which cargo-nextest cannot run.

@@ -19,6 +19,7 @@ pub mod members;
 pub mod open;
 pub mod policy;
 pub mod profiles;
+pub mod running;
 pub mod runs;
 pub mod search;
 pub mod secrets;

@@ -67,7 +67,7 @@ const NOT_OF_A_DAEMON: [&str; 10] = [
 const SHARED: [&str; 5] =
     ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "OTEL_EXPORTER_OTLP_ENDPOINT"];
 /// Beginnings of the variables that no settings file may hold: keys and passwords.
-const SECRETS: [&str; 2] = ["NARTHEX_MASTER_KEY", "NARTHEX_OIDC_SECRET_"];
+const SECRETS: [&str; 3] = ["NARTHEX_MASTER_KEY", "NARTHEX_OIDC_SECRET_", "NARTHEX_OAUTH_SECRET_"];
 
 /// Variables of this process that a daemon reads, and that a service, or a client which starts the
 /// daemon, does not have.
@@ -262,6 +262,7 @@ mod tests {
             "NARTHEX_MASTER_KEY",
             "https_proxy",
             "NARTHEX_OIDC_SECRET_CORP",
+            "NARTHEX_OAUTH_SECRET_CHAT",
         ];
         let lost = Lost::of(names.into_iter().map(str::to_owned));
         let sentences = lost.sentences("The service");
@@ -270,7 +271,8 @@ mod tests {
             "The service has no variables of this shell. Put these into the settings file: \
              NARTHEX_TOOLS, https_proxy"
         );
-        let secrets = "holds none: NARTHEX_MASTER_KEY, NARTHEX_OIDC_SECRET_CORP. Set them where";
+        let secrets = "holds none: NARTHEX_MASTER_KEY, NARTHEX_OAUTH_SECRET_CHAT, \
+                       NARTHEX_OIDC_SECRET_CORP. Set them where";
         assert!(sentences[1].contains(secrets), "{sentences:?}");
         assert!(lost.has("NARTHEX_MASTER_KEY") && !lost.has("HOME"));
         assert!(Lost::default().sentences("The service").is_empty());

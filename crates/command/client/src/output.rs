@@ -13,7 +13,7 @@ use std::{
 };
 
 pub use crate::terminal::harmless;
-use crate::terminal::{InertWriter, inert, inert_json};
+use crate::terminal::{InertWriter, inert, inert_json, sentences_fitting};
 use narthex_model::{ErrorKind, command::completed};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Serialize;
@@ -75,6 +75,15 @@ pub fn line(text: &str) -> Result<(), Failure> {
     }
 }
 
+/// Prints sentences of narthex as [`line()`] does, in lines for which a terminal has room.
+pub fn sentence(text: &str) -> Result<(), Failure> {
+    let text = text.trim_end_matches('\n');
+    match io::stdout().is_terminal() {
+        true => put(&sentences_fitting(&coloured(&inert(text)))),
+        false => put(text),
+    }
+}
+
 /// Prints a text of JSON as a line.
 pub fn json_text(text: &str) -> Result<(), Failure> {
     match io::stdout().is_terminal() {
@@ -131,7 +140,7 @@ pub fn told(data: &Value, sentence: &str, format: Format) -> Result<ExitCode, Fa
 pub fn told_lines(data: &Value, sentences: &[String], format: Format) -> Result<ExitCode, Failure> {
     match format {
         Format::Json => done(data)?,
-        Format::Text => sentences.iter().try_for_each(|one| line(&harmless(one)))?,
+        Format::Text => sentences.iter().try_for_each(|one| sentence(&harmless(one)))?,
         Format::Quiet => {}
     }
     Ok(ExitCode::SUCCESS)

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-pub use crate::terminal::{Rows, render, render_fitting};
+pub use crate::terminal::{Rows, render, render_fitting, row_fitting};
 use narthex_model::command::CommandLine;
 use serde_json::{Value, json};
 

@@ -3,6 +3,7 @@
 
 mod inert;
 mod lines;
+mod sentences;
 
 use std::io::{self, Write as _, stdin, stdout};
 
@@ -17,7 +18,9 @@ use tokio::{
 
 pub use self::{
     inert::{InertWriter, inert, inert_json},
-    lines::{Rows, harmless, is_harmful, notice, render, render_fitting},
+    lines::{
+        Rows, harmless, is_harmful, notice, render, render_fitting, row_fitting, sentences_fitting,
+    },
 };
 
 use self::lines::fitting;

@@ -19,6 +19,7 @@ use narthex_gateway::{Caller, Endpoint, Gateway, GatewayOptions, RunToken, RunVi
 use narthex_http::HttpOptions;
 use narthex_http::listener::{ServeOptions, Workers};
 use narthex_model::{Alias, ErrorKind, with_causes};
+use narthex_oauth_client::SharedClients;
 use narthex_outbound::Outbound;
 use narthex_policy::RunPolicy;
 use narthex_registry::{Registry, RegistryOptions, config::LoadedConfig};
@@ -62,6 +63,8 @@ pub struct AppOptions {
     pub executors: Executors,
     /// The address of narthex's client id metadata document, if it is elsewhere.
     pub client_metadata_url: Option<Url>,
+    /// The apps that an operator has registered at providers of servers.
+    pub shared_clients: SharedClients,
     /// The doors; `None` for a call in process.
     pub doors: Option<Doors>,
 }
@@ -167,6 +170,7 @@ fn wanted(options: &AppOptions) -> Wanted<'_> {
         door: door
             .and_then(|door| Some((door.listener.local_addr().ok()?, door.serve.tls.is_some()))),
         client_metadata_url: options.client_metadata_url.as_ref(),
+        shared_clients: &options.shared_clients,
         proxies: &options.connections.proxies,
         owner: &options.gateway.node_id,
     }

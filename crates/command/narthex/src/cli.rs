@@ -4,7 +4,7 @@ mod dashes;
 mod help;
 mod tips;
 
-use std::{path::PathBuf, process::ExitCode, time::Duration};
+use std::{panic::resume_unwind, path::PathBuf, process::ExitCode, thread, time::Duration};
 
 use clap::{Args, FromArgMatches, Parser, Subcommand};
 use narthex_client::cli::{
@@ -32,6 +32,8 @@ use crate::{
 
 /// The time for which work that is left after a command may hold up the end of the program.
 const RUNTIME_END: Duration = Duration::from_millis(500);
+/// The stack of the thread that reads the command line: that of a first thread.
+const READER_STACK: usize = 8 << 20;
 
 /// The control plane and gateway between AI agents and their MCP servers.
 #[derive(Debug, Parser)]
@@ -246,9 +248,12 @@ impl Context {
 #[must_use]
 pub fn main() -> ExitCode {
     if arguments().nth(1).is_none() {
-        return begin();
+        return told(&help::beginning());
     }
-    let (cli, workspace) = match read(arguments()) {
+    if arguments().skip(1).eq(help::ALL) {
+        return told(&help::all());
+    }
+    let (cli, workspace) = match read_aside() {
         Ok(read) => read,
         Err(error) => return refuse(&error),
     };
@@ -266,12 +271,24 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Tells a new user what the program is, and the commands to begin with.
-fn begin() -> ExitCode {
-    match output::line(&help::beginning()) {
+/// Prints a text about the program itself.
+fn told(text: &str) -> ExitCode {
+    match output::line(text) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.exit_code(),
     }
+}
+
+/// Reads the command line on a thread of its own. The description of all commands takes megabytes,
+/// which a daemon would keep for its whole life: they end with the thread.
+fn read_aside() -> Result<(Cli, Option<String>), clap::Error> {
+    thread::scope(|scope| {
+        let reader = thread::Builder::new().name("arguments".into()).stack_size(READER_STACK);
+        match reader.spawn_scoped(scope, || read(arguments())) {
+            Ok(reader) => reader.join().unwrap_or_else(|panic| resume_unwind(panic)),
+            Err(_no_thread) => read(arguments()),
+        }
+    })
 }
 
 /// The command line, and the workspace that it names.

@@ -13,6 +13,7 @@ mod oauth;
 mod programs;
 mod reading;
 mod settings;
+mod shared_clients;
 mod signin;
 mod tls;
 mod unknown;

@@ -122,18 +122,19 @@ impl Chains {
     /// Returns the number of written lines.
     pub fn append(&mut self, event: &AuditEvent<'_>, out: &mut Vec<u8>) -> usize {
         let workspace = event.workspace.as_ref().map_or("", |workspace| workspace.as_str());
-        let begun = self.heads.get(workspace).filter(|head| head.writer == self.writer);
-        let (seq, prev) = match begun {
-            Some(head) => (head.seq + 1, head.hash.clone()),
-            None => {
-                let hash = self.open(event, out);
-                (2, hash)
-            }
-        };
-        let hash = self.write(event, seq, &prev, out);
-        let head = Head { writer: self.writer.clone(), seq, hash };
+        // Nearly all lines continue a chain: its head changes in its place.
+        if let Some(head) = self.heads.get_mut(workspace)
+            && head.writer == self.writer
+        {
+            head.seq += 1;
+            head.hash = write(&self.writer, event, head.seq, &head.hash, out);
+            return 1;
+        }
+        let opening = self.open(event, out);
+        let hash = write(&self.writer, event, 2, &opening, out);
+        let head = Head { writer: self.writer.clone(), seq: 2, hash };
         self.heads.insert(workspace.to_owned(), head);
-        if seq == 2 { 2 } else { 1 }
+        2
     }
 
     fn open(&self, event: &AuditEvent<'_>, out: &mut Vec<u8>) -> String {
@@ -145,40 +146,41 @@ impl Chains {
             opened = opened.with("after_writer", writer.as_str());
             opened = opened.with("after_seq", *seq).with("after_hash", hash.as_str());
         }
-        self.write(&opened, 1, NOTHING_BEFORE, out)
+        write(&self.writer, &opened, 1, NOTHING_BEFORE, out)
     }
+}
 
-    fn write(&self, event: &AuditEvent<'_>, seq: u64, prev: &str, out: &mut Vec<u8>) -> String {
-        let line = Line {
-            actor: &event.actor,
-            details: &event.details,
-            duration_ms: event.duration_us.map(Millis),
-            fields: &event.fields,
-            granted_via: event.granted_via.as_deref(),
-            kind: &event.kind,
-            outcome: &event.outcome,
-            prev,
-            resource: event.resource.as_ref(),
-            run: event.run.as_deref(),
-            seq,
-            server: event.server.as_deref(),
-            session: event.session.as_deref(),
-            time: Timestamp::new(event.time).to_string(),
-            tool: event.tool.as_deref(),
-            v: VERSION,
-            workspace: event.workspace.as_ref().map(|workspace| workspace.as_str()),
-            writer: &self.writer,
-        };
-        let start = out.len();
-        serde_json::to_writer(&mut *out, &line).expect("strings and numbers serialize");
-        let hash = digest(&out[start..]);
-        // In front of the last brace.
-        out.pop();
-        out.extend_from_slice(b",\"hash\":\"");
-        out.extend_from_slice(hash.as_bytes());
-        out.extend_from_slice(b"\"}\n");
-        hash
-    }
+/// Writes a line with its number and the hash of the line before it. Returns its own hash.
+fn write(writer: &str, event: &AuditEvent<'_>, seq: u64, prev: &str, out: &mut Vec<u8>) -> String {
+    let line = Line {
+        actor: &event.actor,
+        details: &event.details,
+        duration_ms: event.duration_us.map(Millis),
+        fields: &event.fields,
+        granted_via: event.granted_via.as_deref(),
+        kind: &event.kind,
+        outcome: &event.outcome,
+        prev,
+        resource: event.resource.as_ref(),
+        run: event.run.as_deref(),
+        seq,
+        server: event.server.as_deref(),
+        session: event.session.as_deref(),
+        time: Timestamp::new(event.time).to_string(),
+        tool: event.tool.as_deref(),
+        v: VERSION,
+        workspace: event.workspace.as_ref().map(|workspace| workspace.as_str()),
+        writer,
+    };
+    let start = out.len();
+    serde_json::to_writer(&mut *out, &line).expect("strings and numbers serialize");
+    let hash = digest(&out[start..]);
+    // In front of the last brace.
+    out.pop();
+    out.extend_from_slice(b",\"hash\":\"");
+    out.extend_from_slice(hash.as_bytes());
+    out.extend_from_slice(b"\"}\n");
+    hash
 }
 
 #[cfg(test)]

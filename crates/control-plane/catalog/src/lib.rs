@@ -67,9 +67,9 @@ pub use resolved::{
 pub use run::{RunKind, RunRequest};
 pub use schema::{ConfigSchema, KeyKind, KeySchema, ValueType};
 pub use server::{
-    AuthClient, AuthText, CommandShape, EntryAuth, EntryClientCredentials, EntryProof, EntrySignIn,
-    HttpShape, Isolation, MadeBy, NameRules, OnFlagged, ScopeKey, ScopeSchema, ServerEntry,
-    ServerSettings, Shape, StdioShape,
+    AuthClient, AuthText, CommandShape, EntryAuth, EntryClientCredentials, EntryExchange,
+    EntryProof, EntrySignIn, HttpShape, Isolation, MadeBy, NameRules, OnFlagged, ScopeKey,
+    ScopeSchema, ServerEntry, ServerSettings, Shape, StdioShape,
 };
 pub use surroundings::{EnvValue, Surroundings};
 pub use variables::{LookUp, ReadAllowed, Setting, SettingPlace, Variables, VariablesError};

@@ -17,7 +17,9 @@ use narthex_model::{
 };
 use serde::Serialize;
 
-pub use auth::{AuthClient, AuthText, EntryAuth, EntryClientCredentials, EntryProof, EntrySignIn};
+pub use auth::{
+    AuthClient, AuthText, EntryAuth, EntryClientCredentials, EntryExchange, EntryProof, EntrySignIn,
+};
 pub(crate) use confinement::ProgramConfinement;
 pub use made_by::MadeBy;
 use scopes::SCOPES;

@@ -26,6 +26,7 @@ use arc_swap::ArcSwap;
 use narthex_audit::Audit;
 use narthex_login::SessionLimits;
 use narthex_store::Store;
+use narthex_vault::Vault;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -58,11 +59,17 @@ pub(crate) struct Access {
     changes: tokio::sync::watch::Sender<u64>,
     /// Receives the workspaces whose audit records the contents of calls.
     audit: Audit,
+    /// Drops the keys of deleted workspaces.
+    vault: Option<Vault>,
 }
 
 impl Access {
     /// Reads the table from the store; without a store it is empty.
-    pub(crate) async fn load(store: Option<&Store>, audit: Audit) -> Result<Self, ControlError> {
+    pub(crate) async fn load(
+        store: Option<&Store>,
+        vault: Option<&Vault>,
+        audit: Audit,
+    ) -> Result<Self, ControlError> {
         let access = Self {
             table: ArcSwap::default(),
             started: Instant::now(),
@@ -70,6 +77,7 @@ impl Access {
             changing: tokio::sync::Mutex::default(),
             changes: tokio::sync::watch::Sender::default(),
             audit,
+            vault: vault.cloned(),
         };
         if let Some(store) = store {
             access.reload(store).await?;
@@ -120,6 +128,9 @@ impl Access {
         })?;
         let audited = table.workspaces.values().filter(|one| one.settings.audits_contents);
         self.audit.keep_contents_of(&audited.map(|one| one.id.clone()).collect());
+        if let Some(vault) = &self.vault {
+            vault.keep_documents_of(&table.workspaces.keys().cloned().collect()).await;
+        }
         self.table.store(Arc::new(table));
         self.confirm();
         self.changes.send_modify(|count| *count += 1);
@@ -218,5 +229,38 @@ impl Control {
     /// The table as it is now.
     pub(crate) fn access(&self) -> Arc<AccessTable> {
         self.shared.access.table.load_full()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use narthex_model::{Secret, WorkspaceId};
+    use narthex_store::Workspace;
+    use narthex_vault::{KeyFile, SealedBackend};
+
+    use super::*;
+    use crate::SecretRows;
+
+    /// X-M29: when a workspace is deleted, by this daemon or another one, its key leaves the memory
+    /// of each daemon that hears of it.
+    #[tokio::test]
+    async fn x_m29_the_key_of_a_deleted_workspace_leaves_the_memory() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&folder.path().join("store.db")).await.unwrap();
+        let rows = Arc::new(SecretRows::new(store.clone()));
+        let keys = Arc::new(KeyFile::new(folder.path().join("master.key")));
+        let vault = Vault::new(Arc::new(SealedBackend::start(rows, keys).await.unwrap()));
+        let access = Access::load(Some(&store), Some(&vault), Audit::disabled()).await.unwrap();
+        let team = WorkspaceId::new("team").unwrap();
+        let workspace = Workspace::new(team.clone(), "team".to_owned());
+        store.workspaces().create(&workspace).await.unwrap();
+        access.refresh(&store).await.unwrap();
+        let text = Secret::new("canary");
+        let sealed = vault.seal_document(&team, "run", &text).await.unwrap();
+        access.reload(&store).await.unwrap();
+        assert_eq!(vault.open_document(&team, "run", &sealed).await.unwrap(), text);
+        assert!(store.workspaces().delete(&team, true).await.unwrap());
+        access.refresh(&store).await.unwrap();
+        vault.open_document(&team, "run", &sealed).await.unwrap_err();
     }
 }

@@ -138,7 +138,7 @@ impl Control {
             .as_ref()
             .map(|path| SettingsFile::new(path, &layers.workspace_root, layers.env.clone()));
         let tasks = TaskTracker::new();
-        let access = Arc::new(Access::load(store.as_ref(), audit.clone()).await?);
+        let access = Arc::new(Access::load(store.as_ref(), vault.as_ref(), audit.clone()).await?);
         let (events, workspace) = (store.clone().map(Events::new), WorkspaceId::default());
         let has_provider = login.as_ref().is_some_and(|login| !login.providers.is_empty());
         let proof = ProofRule::new(granting.require_proof, has_provider);

@@ -8,17 +8,21 @@
 mod access;
 mod answers;
 mod assertions;
+mod bounded;
 mod clients;
 mod company;
 mod connections;
+mod counted;
 mod documents;
 mod fault;
 mod fetched_keys;
 mod foreign;
 mod foreign_token;
-mod issuers;
+mod introspections;
+mod key_source;
 mod keys;
 mod requests;
+mod senders;
 mod server;
 mod tokens;
 
@@ -30,6 +34,7 @@ pub use self::{
     connections::NewConnection,
     fault::{DoorFault, DoorStop},
     foreign_token::DoorForeign,
+    introspections::DoorAsker,
     requests::{DoorBrowser, DoorChoice, DoorHuman},
     server::DoorServer,
 };

@@ -44,7 +44,7 @@ pub use catalog::{
 };
 pub use control::{Control, ControlOptions};
 pub use door::{
-    DoorAccess, DoorAnswer, DoorAsserted, DoorBrowser, DoorChoice, DoorDesk, DoorFault,
+    DoorAccess, DoorAnswer, DoorAsker, DoorAsserted, DoorBrowser, DoorChoice, DoorDesk, DoorFault,
     DoorForeign, DoorForm, DoorHuman, DoorServer, DoorStop, DoorToken, NewConnection,
 };
 pub use error::ControlError;
@@ -70,8 +70,8 @@ pub use narthex_login::{
 };
 pub use narthex_model::{AgentEnv, Page};
 pub use narthex_oauth_client::{
-    Begun as SignInBegun, DeviceBegun, DeviceState, Finished as SignInFinished, GrantStatus,
-    store::GrantFacts,
+    Begun as SignInBegun, ClientOrigin, DeviceBegun, DeviceState, Finished as SignInFinished,
+    GrantStatus, store::GrantFacts,
 };
 pub use narthex_store::{
     AuditPlace, AuditSettings, EnvBindingRow, GrantRequestRow, GrantRequestStatus, GrantRow,
@@ -82,7 +82,7 @@ pub use rules::{RulesChecked, RulesError, WrittenRules};
 pub use secrets::{SecretRows, SecretUses};
 pub use servers::Saved;
 pub use sign_ins::{
-    CLIENT_METADATA, CLIENT_NAME, ServerSignInError, ServerSignIns, SignInCounts, SignInVerbs,
-    public_base,
+    CLIENT_METADATA, CLIENT_NAME, ServerSignInError, ServerSignIns, SignInCounts, SignInEnd,
+    SignInVerbs, SignedInBrowser, public_base,
 };
 pub use traffic::{Usage, UsageRow};

@@ -319,6 +319,21 @@ impl TokenStore for StoredTokens {
         })
     }
 
+    fn drop_attempts(&self, key: GrantKey) -> Stored<'_, ()> {
+        Box::pin(async move {
+            let of = keys::grant(&key)?;
+            self.store.oauth_attempts().drop_of(&of).await.map_err(failed)
+        })
+    }
+
+    fn open_attempts(&self, workspace: String) -> Stored<'_, Vec<String>> {
+        Box::pin(async move {
+            let here = keys::workspace(&workspace)?;
+            let now = self.now().await?;
+            self.store.oauth_attempts().open(&here, now).await.map_err(failed)
+        })
+    }
+
     fn take_attempt(&self, state_hash: String) -> Stored<'_, Option<AttemptRow>> {
         Box::pin(async move {
             let now = self.now().await?;

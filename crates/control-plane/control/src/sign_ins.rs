@@ -3,13 +3,12 @@
 //! The crate `oauth-client` speaks to authorization servers and stores grants. This module finds
 //! the server of a name, records each action in the audit, and has the registry connect again.
 
+mod end;
 mod error;
+mod following;
 pub(crate) mod recorder;
 
-use std::{
-    sync::Arc,
-    time::{Duration, SystemTime, UNIX_EPOCH},
-};
+use std::sync::Arc;
 
 use narthex_audit::{ActorKind, AuditEvent, kind};
 use narthex_login::PublicOrigin;
@@ -19,29 +18,34 @@ use narthex_model::{
 };
 use narthex_oauth_client::{
     BeginAs, Begun, BrowserAnswer, DeviceBegun, DeviceState, Finished, GrantStatus, SignInTarget,
-    SignIns, SignedOut, store::GrantKey,
+    SignIns, SignedOut, Unfinished,
+    store::{GrantFacts, GrantKey},
 };
 use narthex_registry::{Holder, ServerResult, ServerRow, VerbError};
 use serde_json::Value;
-use tokio::{
-    sync::broadcast::{Receiver, error::RecvError},
-    time::interval,
-};
 use url::{Host, Url};
 
-use self::recorder::Failures;
 pub use self::{
+    end::SignInEnd,
     error::ServerSignInError,
     recorder::{ServerSignIns, SignInCounts},
 };
+use self::{following::Following, recorder::record_failure};
 use crate::{By, Control, ControlError, catalog::connection_event, control::Shared, server_key};
 
-/// The pause between two looks at the failures of renewals.
-const LOOK: Duration = Duration::from_secs(5);
 /// The path of narthex's client id metadata document.
 pub const CLIENT_METADATA: &str = "/oauth/client-metadata.json";
 /// The name that people see when they consent.
 pub const CLIENT_NAME: &str = "narthex";
+
+/// A browser in which a human has signed in.
+#[derive(Debug, Clone)]
+pub struct SignedInBrowser {
+    /// The hash of the login session's token.
+    pub session: String,
+    /// The human as an actor.
+    pub by: By,
+}
 
 /// Verbs for the sign-ins to servers of the live configuration.
 #[derive(Debug, Clone)]
@@ -54,12 +58,19 @@ impl SignInVerbs {
         Self(control.clone())
     }
 
-    /// Has the registry connect the servers whose grants change, and records failures of renewals,
-    /// until the control plane closes. The caller starts it as a task, once.
-    pub async fn follow(self) {
-        let Some(all) = self.0.shared.sign_ins.clone() else { return };
-        let changes = all.sign_ins.changes();
-        follow(self.0.shared.clone(), all, changes).await;
+    /// Has the registry connect the servers whose grants change, and records each failure of a
+    /// renewal when it happens, until the control plane closes. The caller starts it as a task,
+    /// once; what happens from this call on counts.
+    pub fn follow(self) -> impl Future<Output = ()> + Send + 'static {
+        let shared = self.0.shared.clone();
+        let following = shared.sign_ins.clone().map(|all| Following::of(all.sign_ins));
+        async move {
+            let Some(following) = following else { return };
+            let changed = |key: &GrantKey| apply(&shared, key);
+            let failed =
+                |key: &GrantKey, facts: &GrantFacts| record_failure(key, facts, &shared.audit);
+            following.run(shared.closing.clone(), changed, failed).await;
+        }
     }
 
     /// The grant of a server, and its open attempt. Reads memory only.
@@ -130,55 +141,48 @@ impl SignInVerbs {
     }
 
     /// Finishes a sign-in with the query of the redirect. `server` is the name in its path, and
-    /// `session` the login session of the browser.
+    /// `visitor` the browser, if a human has signed in there. It fails when the answer is not one
+    /// to an open attempt, is for another browser, or the authorization server gives no tokens.
     ///
-    /// # Errors
-    /// When the answer is not one to an open attempt, is for another browser, or the authorization
-    /// server gives no tokens.
+    /// Records an answer that a human's browser brought and that finishes no connection of this
+    /// human (X-E43).
     pub async fn finish(
         &self,
         query: String,
         server: Option<String>,
-        session: Option<String>,
-    ) -> Result<Finished, ControlError> {
+        visitor: Option<SignedInBrowser>,
+    ) -> SignInEnd {
         let finish = async move |this: Control| {
             let sign_ins = needed(&this)?;
             let answer = BrowserAnswer {
                 query: &query,
                 server: server.as_deref(),
-                session: session.as_deref(),
+                session: visitor.as_ref().map(|visitor| &*visitor.session),
             };
-            let finished = sign_ins.finish(answer).await;
-            match finished {
+            match sign_ins.finish(answer).await {
                 Ok(finished) => {
                     let event = finished_event(&this, &finished);
                     happened(&this, event.with("issuer", finished.facts.issuer.clone()));
-                    Ok(finished)
+                    let key = Some(finished.key.clone());
+                    Ok(SignInEnd { outcome: Ok(finished), key })
                 }
-                Err(error) => {
-                    let reason = error.kind().as_str();
+                Err(Unfinished { error, key, is_proved }) => {
                     let error = ServerSignInError::Failed(error);
-                    // An answer that belongs to no attempt is counted by the door.
-                    let has_failed = !error.is_unproved() && error.goes_on_at().is_none();
-                    let name = server.filter(|_| has_failed);
-                    if let Some(name) = name {
-                        let mut event = failed_event(&this, &name);
-                        event.outcome = "failed".into();
-                        happened(&this, event.with("reason", reason));
+                    // The attempt knows its server better than the path does.
+                    let name = key.as_ref().map(|key| key.server.clone()).or(server);
+                    let event = name.and_then(|name| {
+                        let place = Unreached { name, key: key.as_deref() };
+                        unfinished_event(&this, place, &error, visitor.as_ref())
+                    });
+                    if let Some(event) = event {
+                        happened(&this, event);
                     }
-                    Err(error.into())
+                    let key = key.filter(|_| is_proved).map(|key| *key);
+                    Ok(SignInEnd { outcome: Err(error.into()), key })
                 }
             }
         };
-        self.0.to_the_end(finish).await
-    }
-
-    /// Records that the browser of a signed-in human brought an answer that finishes no connection
-    /// of this human (X-E43).
-    pub fn connection_refused(&self, server: &str, by: By) {
-        let mut event = AuditEvent::new(kind::CONNECTION_REFUSED, by);
-        event.outcome = "denied".into();
-        happened(&self.0, event.on("server", server.to_owned()));
+        self.0.to_the_end(finish).await.unwrap_or_else(SignInEnd::unproved)
     }
 
     /// Ends the sign-in to a server: revokes its tokens at the authorization server where that is
@@ -329,15 +333,47 @@ fn happened(control: &Control, event: AuditEvent<'static>) {
     }
 }
 
-/// The event of a sign-in that failed at its end.
-fn failed_event(control: &Control, name: &str) -> AuditEvent<'static> {
-    match SharedGrant::catalog_id(name) {
-        Some(id) => {
-            let event = AuditEvent::new(kind::CONNECTION_REFUSED, By::system());
-            event.on("server", id.to_owned())
-        }
-        None => control.server_event(kind::SERVER_SIGN_IN_FAILED, name, By::system()),
+/// The server of a sign-in that was not finished, and the grant that its attempt was for.
+struct Unreached<'k> {
+    name: String,
+    key: Option<&'k GrantKey>,
+}
+
+impl Unreached<'_> {
+    /// The event of a refused connection: of the workspace that the attempt names, and else of the
+    /// installation. `None` for a server of the configuration.
+    fn refused(&self, by: By) -> Option<AuditEvent<'static>> {
+        let id = SharedGrant::catalog_id(&self.name)?;
+        let workspace = self.key.and_then(|key| WorkspaceId::new(&key.workspace).ok());
+        Some(match workspace {
+            Some(workspace) => connection_event(kind::CONNECTION_REFUSED, &workspace, id, by),
+            None => AuditEvent::new(kind::CONNECTION_REFUSED, by).on("server", id.to_owned()),
+        })
     }
+}
+
+/// The event of a sign-in that was not finished. `None` for an answer that leads on.
+///
+/// An answer that belongs to no attempt of the browser is counted by the door. It is an event if a
+/// human brought it to a connection.
+fn unfinished_event(
+    control: &Control,
+    place: Unreached<'_>,
+    error: &ServerSignInError,
+    visitor: Option<&SignedInBrowser>,
+) -> Option<AuditEvent<'static>> {
+    if error.is_unproved() {
+        let mut event = place.refused(visitor?.by.clone())?;
+        event.outcome = "denied".into();
+        return Some(event);
+    }
+    if error.goes_on_at().is_some() {
+        return None;
+    }
+    let failed = || control.server_event(kind::SERVER_SIGN_IN_FAILED, &place.name, By::system());
+    let mut event = place.refused(By::system()).unwrap_or_else(failed);
+    event.outcome = "failed".into();
+    Some(event.with("reason", error.kind().as_str()))
 }
 
 /// The event of a finished sign-in: of the daemon, or of the human for themselves.
@@ -369,33 +405,7 @@ pub fn public_base(origin: &PublicOrigin) -> Option<Url> {
     (!is_local).then_some(url)
 }
 
-async fn follow(shared: Arc<Shared>, all: ServerSignIns, mut changes: Receiver<GrantKey>) {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let mut failures = Failures::new(since.as_secs());
-    let mut looks = interval(LOOK);
-    loop {
-        let change = tokio::select! {
-            biased;
-            () = shared.closing.cancelled() => return,
-            change = changes.recv() => change,
-            _ = looks.tick() => {
-                for (key, status) in all.sign_ins.statuses() {
-                    failures.see(&key, &status.facts, &all.counts, &shared.audit);
-                }
-                continue;
-            }
-        };
-        match change {
-            Ok(key) => apply(&shared, &key),
-            // Some changes were missed: all grants may have changed.
-            Err(RecvError::Lagged(_)) => {
-                all.sign_ins.statuses().iter().for_each(|(key, _)| apply(&shared, key));
-            }
-            Err(RecvError::Closed) => return,
-        }
-    }
-}
-
+/// Has the registry connect the server of a grant anew.
 fn apply(shared: &Shared, key: &GrantKey) {
     if let Some(id) = SharedGrant::catalog_id(&key.server) {
         let Ok(workspace) = WorkspaceId::new(&key.workspace) else { return };
@@ -423,3 +433,6 @@ pub(crate) async fn forget(control: &Control, name: &str) {
         );
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -179,14 +179,14 @@ impl Control {
     }
 
     /// The meter of an object of the catalog, with the stored limits. A removed object keeps its
-    /// last limits.
+    /// last limits. The caller has checked that the workspace exists.
     async fn stored_meter(
         &self,
         workspace: &WorkspaceId,
         (kind, of): (CatalogKind, MeterKind),
         id: &str,
     ) -> Result<Arc<Meter>, ControlError> {
-        let store = self.catalog_store(workspace).await?;
+        let store = self.needed_store()?;
         let found = store.catalog(kind).find(workspace, id).await.map_err(ControlError::Store)?;
         let meter = self.shared.meters.get(&key(workspace, of, id));
         if let Some(row) = found {

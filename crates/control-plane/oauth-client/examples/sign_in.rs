@@ -2,10 +2,11 @@
 //!
 //! Takes an `mcp.json` and the path of the file for tokens, connects the servers, and prints the
 //! address for each that a person must sign in to. The browser comes back to a listener of this
-//! program:
+//! program. With `keychain`, the file is sealed under a key in the keychain of the system:
 //!
 //! ```sh
 //! cargo run -p narthex-oauth-client --example sign_in -- mcp.json sign-ins.json
+//! cargo run -p narthex-oauth-client --example sign_in -- mcp.json sign-ins keychain
 //! ```
 
 use std::{
@@ -16,12 +17,13 @@ use std::{
 };
 
 use bytes::Bytes;
-use narthex_model::{Alias, Provenance};
+use narthex_model::{Provenance, Secret};
 use narthex_oauth_client::{
-    BrowserAnswer, FileStore, RedirectBases, SignInHooks, SignInOptions, SignIns, SystemClock,
+    FileStore, RedirectBases, SharedClients, SignInHooks, SignInOptions, SignIns, SystemClock,
+    store::{ClientKey, GrantFacts, GrantKey},
 };
 use narthex_registry::{
-    Layer, Registry, RegistryOptions, ServerResult,
+    Layer, Registry, RegistryOptions, ServerResult, SignInRedirect,
     config::{self, Entry},
     layers::compose,
 };
@@ -41,7 +43,7 @@ const LISTEN: &str = "127.0.0.1:4711";
 /// The longest request that the listener reads, in bytes.
 const REQUEST_MAX: usize = 16 * 1024;
 
-/// Prints the addresses at which a person signs in.
+/// Prints what the sign-ins tell their owner. The store keeps tokens and clients by itself.
 #[derive(Debug)]
 struct Printed;
 
@@ -49,27 +51,45 @@ impl SignInHooks for Printed {
     fn open_authorize_url(&self, server: &str, url: &Url) {
         show(&format!("{server}: sign in at {url}"));
     }
+
+    fn on_tokens_failed(&self, key: &GrantKey, facts: &GrantFacts) {
+        let why = facts.failure.as_deref().unwrap_or("no reason is known");
+        show(&format!("{}: the tokens cannot be renewed: {why}", key.server));
+    }
+
+    fn on_tokens_changed(&self, key: &GrantKey, facts: Option<&GrantFacts>) {
+        let what = if facts.is_some() { "new tokens" } else { "no tokens any more" };
+        show(&format!("{}: {what}", key.server));
+    }
+
+    fn on_client_registered(&self, key: &ClientKey) {
+        show(&format!("registered at {}", key.issuer));
+    }
 }
 
-/// Connects the servers of a file, and waits until a person has signed in to each that asks.
-async fn run(file: &Path, tokens: &Path) -> Result<(), Box<dyn Error>> {
-    let listener = TcpListener::bind(LISTEN).await?;
+/// Connects the servers of a file, and waits until a person has signed in to each that asks. The
+/// browser comes back to the listener. Returns the first result of each server.
+pub(crate) async fn run(
+    file: &Path,
+    tokens: FileStore,
+    listener: TcpListener,
+    hooks: Arc<dyn SignInHooks>,
+) -> Result<Vec<ServerResult>, Box<dyn Error>> {
+    let base = Url::parse(&format!("http://{}", listener.local_addr()?))?;
     let sign_ins = SignIns::new(SignInOptions {
-        store: Arc::new(FileStore::new(tokens)),
+        store: Arc::new(tokens),
         clock: Arc::new(SystemClock),
         proxies: Arc::default(),
         extra_roots: Vec::new(),
-        redirect_base: RedirectBases {
-            loopback: Url::parse(&format!("http://{LISTEN}"))?,
-            public: None,
-        },
+        redirect_base: RedirectBases { loopback: base, public: None },
         client_metadata_url: None,
+        shared_clients: SharedClients::default(),
         client_name: "an embedding program".to_owned(),
         workspace: "default".to_owned(),
         tasks: TaskTracker::new(),
         shutdown: CancellationToken::new(),
         owner: std::process::id().to_string(),
-        hooks: Arc::new(Printed),
+        hooks,
         runtime: Handle::current(),
     });
     let registry = registry(&sign_ins)?;
@@ -84,14 +104,13 @@ async fn run(file: &Path, tokens: &Path) -> Result<(), Box<dyn Error>> {
     }
     while waiting > 0 {
         let (stream, _) = listener.accept().await?;
-        if let Some(server) = answer(&sign_ins, stream).await? {
-            registry.credential_changed(&Alias::new(&server)?);
+        if answer(&registry, stream).await? {
             waiting -= 1;
         }
     }
     registry.close().await;
     sign_ins.close().await;
-    Ok(())
+    Ok(results)
 }
 
 /// A registry whose servers use the sign-ins.
@@ -112,11 +131,8 @@ fn layer(file: &Path) -> Result<Layer, Box<dyn Error>> {
     Ok(Layer { provenance: Provenance::Workspace, file: Some(file.into()), entries })
 }
 
-/// Answers one request of the browser; the name of the server, if a sign-in was finished.
-async fn answer(
-    sign_ins: &SignIns,
-    mut stream: TcpStream,
-) -> Result<Option<String>, Box<dyn Error>> {
+/// Answers one request of the browser; true if a sign-in was finished.
+async fn answer(registry: &Registry, mut stream: TcpStream) -> Result<bool, Box<dyn Error>> {
     let mut head = Vec::new();
     while !head.windows(4).any(|end| end == b"\r\n\r\n") && head.len() < REQUEST_MAX {
         if stream.read_buf(&mut head).await? == 0 {
@@ -125,19 +141,25 @@ async fn answer(
     }
     let head = String::from_utf8_lossy(&head).into_owned();
     let target = head.split(' ').nth(1).unwrap_or_default();
-    let (status, text, server) = match target.split_once('?') {
+    let (status, text, is_finished) = match target.split_once('?') {
         Some((path, query)) if path.starts_with("/oauth/callback") => {
             // The names of this program's servers need no decoding.
-            let server = path.strip_prefix("/oauth/callback/");
-            match sign_ins.finish(BrowserAnswer { query, server, session: None }).await {
-                Ok(done) => {
-                    let text = format!("You are signed in to {}.", done.alias);
-                    ("200 OK", text, Some(done.key.server))
+            let server = path.strip_prefix("/oauth/callback/").map(str::to_owned);
+            let redirect = SignInRedirect { query: Secret::new(query), server };
+            match registry.finish_auth(redirect).await {
+                Ok(ServerResult::Ready { id, .. }) => {
+                    ("200 OK", format!("You are signed in to {id}."), true)
                 }
-                Err(error) => ("400 Bad Request", error.to_string(), None),
+                Ok(ServerResult::Error { id, error }) => {
+                    ("200 OK", format!("You are signed in to {id}, which failed: {error}"), true)
+                }
+                Ok(ServerResult::Authenticating { id, auth_url }) => {
+                    ("200 OK", format!("{id} asks for more: sign in at {auth_url}"), false)
+                }
+                Err(error) => ("400 Bad Request", error.to_string(), false),
             }
         }
-        _ => ("404 Not Found", "There is no such page.".to_owned(), None),
+        _ => ("404 Not Found", "There is no such page.".to_owned(), false),
     };
     show(&text);
     let length = text.len();
@@ -147,7 +169,7 @@ async fn answer(
     );
     stream.write_all(answer.as_bytes()).await?;
     stream.shutdown().await?;
-    Ok(server)
+    Ok(is_finished)
 }
 
 #[expect(clippy::print_stdout, reason = "showing it is what this program is for")]
@@ -174,6 +196,14 @@ fn start() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args_os().skip(1).map(PathBuf::from);
     let file = arguments.next().unwrap_or_else(|| "mcp.json".into());
     let tokens = arguments.next().unwrap_or_else(|| "sign-ins.json".into());
+    let tokens = match arguments.next() {
+        Some(word) if word == Path::new("keychain") => FileStore::in_keychain(tokens)?,
+        Some(other) => return Err(format!("unknown word {}", other.display()).into()),
+        None => FileStore::new(tokens),
+    };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(run(&file, &tokens))
+    runtime.block_on(async {
+        let listener = TcpListener::bind(LISTEN).await?;
+        run(&file, tokens, listener, Arc::new(Printed)).await.map(drop)
+    })
 }

@@ -3,7 +3,7 @@
 use narthex_oauth::client::TokenGrant;
 
 use crate::{
-    entry::{Entry, Mode, Person},
+    entry::{Entry, Mode, Person, place},
     grant_row::{ClientKind, GrantValue, Held},
     store::GrantRow,
 };
@@ -23,20 +23,38 @@ pub(crate) fn is_of(row: &GrantRow, entry: &Entry) -> bool {
 pub(crate) fn belongs(held: &Held, entry: &Entry) -> bool {
     let GrantValue { grant, server, .. } = &held.value;
     let is_of_mode = match &entry.mode {
-        Mode::Person(person) => {
-            grant.origin != TokenGrant::ClientCredentials && is_of_client(person, &held.value)
-        }
+        Mode::Person(person) => is_signed_in(person, &held.value),
         Mode::Machine(machine) => {
             let settings = &machine.settings;
             let (scopes, resource) = (settings.scopes.as_ref(), settings.resource.as_ref());
             grant.origin == TokenGrant::ClientCredentials
                 && grant.client_id == machine.client_at(None).id
-                && scopes.is_none_or(|scopes| *scopes == grant.requested)
+                && scopes.is_none_or(|scopes| grant.requested.contains_all(scopes))
+                && resource.is_none_or(|_| settings.resource("") == grant.resource)
+        }
+        // The way in which a token was got decides about its place.
+        Mode::Exchange(exchanged) if !grant.origin.is_repeatable() => {
+            let is_it = |person: &Person| is_signed_in(person, &held.value);
+            return exchanged.fallback.as_ref().is_some_and(is_it) && *server == place(&entry.url);
+        }
+        // The place has the identity.
+        Mode::Exchange(exchanged) => {
+            let exchange = &exchanged.exchange;
+            let settings = &exchange.settings;
+            let (scopes, resource) = (settings.scopes.as_ref(), settings.resource.as_ref());
+            grant.origin == TokenGrant::Assertion
+                && settings.client.as_ref().is_none_or(|client| grant.client_id == client.id)
+                && scopes.is_none_or(|scopes| grant.requested.contains_all(scopes))
                 && resource.is_none_or(|_| settings.resource("") == grant.resource)
         }
         Mode::Faulty(_) => false,
     };
     is_of_mode && *server == entry.place()
+}
+
+/// True if a person has signed in for these settings.
+fn is_signed_in(person: &Person, value: &GrantValue) -> bool {
+    !value.grant.origin.is_repeatable() && is_of_client(person, value)
 }
 
 /// True if the settings name the client of the grant, or none where narthex has its own.

@@ -1,8 +1,9 @@
-//! The client id at an authorization server: of the settings, a document, or a registration.
+//! The client id at an authorization server: of the entry, the settings, a document, or a
+//! registration.
 
 use narthex_oauth::client::{
     ClientIdentity, ClientProfile, Found, RegisteredClient, Registering, RegistrationError,
-    RegistrationStep, Way,
+    RegistrationStep, Settings, Way,
 };
 use url::Url;
 
@@ -43,26 +44,45 @@ impl Choice<'_> {
         let options = &holding.parts.options;
         let redirects = self.person.redirect_uris(&options.redirect_base, &holding.key.server);
         let Some(first) = redirects.first() else { return Err(no_redirect()) };
-        let settings = &self.person.settings;
+        let shared = self.with_shared(holding);
+        let settings = shared.as_ref().unwrap_or(&self.person.settings);
         let document = options.client_metadata_url.as_ref();
         let client = |identity, kind, redirect_uri: &Url| Client {
             identity,
             kind,
             redirect_uri: redirect_uri.to_string(),
         };
+        // A client of several servers has one redirect URI.
+        let common = || {
+            let redirect = self.person.common_redirect_uri(&options.redirect_base);
+            redirect.unwrap_or_else(|| first.clone())
+        };
         match Way::choose(settings, &self.found.metadata, document, first)? {
+            Way::Preregistered(identity) if shared.is_some() => {
+                Ok(client(identity, ClientKind::Shared, &common()))
+            }
             Way::Preregistered(identity) => Ok(client(identity, ClientKind::Preregistered, first)),
             Way::Document(id) => {
-                let redirect = self.person.document_redirect_uri(&options.redirect_base);
-                let redirect = redirect.unwrap_or_else(|| first.clone());
                 let identity = ClientIdentity::new(id.as_str(), None, None);
-                Ok(client(identity, ClientKind::Document, &redirect))
+                Ok(client(identity, ClientKind::Document, &common()))
             }
             Way::Dynamic(endpoint) => {
                 let place = Place { endpoint: &endpoint, redirects: &redirects, first };
                 self.registered(holding, guard, place).await
             }
         }
+    }
+
+    /// The settings with a shared client, if the server may use one. The client of the entry goes
+    /// before it (C11).
+    fn with_shared(self, holding: &Holding) -> Option<Settings> {
+        let own = &self.person.settings;
+        if own.client.is_some() {
+            return None;
+        }
+        let (clients, entry) = (&holding.parts.options.shared_clients, holding.entry());
+        let client = clients.at(&self.found.issuer, &holding.key, &entry.url).next()?;
+        Some(Settings { client: Some(client.identity(None)), ..own.clone() })
     }
 
     /// The stored client, or a new one.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use narthex_oauth::{
     challenge::Bearer,
-    client::{ATTEMPT_LIFE, Attempt, Binding, Flow, Found, Plan, shown_url},
+    client::{ATTEMPT_LIFE, Attempt, Binding, DiscoveryError, Flow, Found, Plan, shown_url},
     metadata::ServerMetadata,
     scopes::Scopes,
 };
@@ -16,6 +16,7 @@ use crate::{
     client_choice::{Choice, keys_of},
     discover::Search,
     entry::Person,
+    first_request::{self, FirstAnswer},
     grant_row::{Client, ClientKind},
     holding::{Holding, Parts},
     state::OpenAttempt,
@@ -122,20 +123,12 @@ pub(crate) async fn open(holding: &Holding, consent: Consent) -> Result<(), Sign
     if is_open && how == BeginAs::Reuse {
         return Ok(());
     }
-    let guard = holding.guard().await;
-    let search = Search {
-        server: &entry.url,
-        challenge: challenge.as_ref(),
-        flow: Flow::Browser,
-        settings: &person.settings,
+    // A sign-in that no refused request has begun asks for the refusal first.
+    let first = match challenge {
+        Some(challenge) => FirstAnswer::Refused(Some(challenge)),
+        None => first_answer(holding).await,
     };
-    let found = search.run(&parts.fetcher, &guard).await?;
-    let is_anew = how == BeginAs::Anew;
-    if is_anew {
-        drop_all(holding, person, &found.issuer).await?;
-    }
-    let choice = Choice { person, found: &found, is_anew, is_for_devices: false };
-    let client = choice.make(holding, &guard).await?;
+    let KnownThere { found, client } = known_there(holding, person, &first, how).await?;
     leave_issuer(holding, &found, client.kind).await?;
     let further = further.union(&holding.state().wanted);
     let scopes = requested(holding, &found, &further);
@@ -155,23 +148,58 @@ pub(crate) async fn open(holding: &Holding, consent: Consent) -> Result<(), Sign
     Ok(())
 }
 
-/// Finds the authorization server, and a client there. Begins no sign-in.
+/// Finds the authorization server, and a client there. Begins no sign-in. True if the server has
+/// answered a request without a token.
 ///
 /// # Errors
 /// When the authorization server cannot be found, or takes no client.
-pub(crate) async fn prepare(holding: &Holding) -> Result<(), SignInError> {
+pub(crate) async fn prepare(holding: &Holding) -> Result<bool, SignInError> {
     let entry = holding.entry();
     let person = entry.person()?;
+    let first = first_answer(holding).await;
+    let is_open = matches!(first, FirstAnswer::Open);
+    match known_there(holding, person, &first, BeginAs::Reuse).await {
+        Err(SignInError::Discovery(DiscoveryError::NoResourceMetadata { .. })) if is_open => {
+            Err(SignInError::NotAsked { server: entry.alias.clone() })
+        }
+        known => known.map(|_known| is_open),
+    }
+}
+
+async fn first_answer(holding: &Holding) -> FirstAnswer {
     let guard = holding.guard().await;
+    first_request::ask(&holding.parts.fetcher, &guard, &holding.entry().url).await
+}
+
+/// An authorization server, and narthex as a client there.
+struct KnownThere {
+    found: Found,
+    client: Client,
+}
+
+/// Finds the authorization server of an entry, and a client there. Anew, tokens and a registered
+/// client are dropped before.
+async fn known_there(
+    holding: &Holding,
+    person: &Person,
+    first: &FirstAnswer,
+    how: BeginAs,
+) -> Result<KnownThere, SignInError> {
+    let (entry, guard) = (holding.entry(), holding.guard().await);
     let search = Search {
         server: &entry.url,
-        challenge: None,
+        challenge: first.challenge(),
         flow: Flow::Browser,
         settings: &person.settings,
     };
     let found = search.run(&holding.parts.fetcher, &guard).await?;
-    let choice = Choice { person, found: &found, is_anew: false, is_for_devices: false };
-    choice.make(holding, &guard).await.map(drop)
+    let is_anew = how == BeginAs::Anew;
+    if is_anew {
+        drop_all(holding, person, &found.issuer).await?;
+    }
+    let choice = Choice { person, found: &found, is_anew, is_for_devices: false };
+    let client = choice.make(holding, &guard).await?;
+    Ok(KnownThere { found, client })
 }
 
 /// Makes an attempt the open one of a server; the attempt before it ends (E107).
@@ -180,6 +208,7 @@ pub(crate) async fn show(holding: &Holding, alias: &str, attempt: OpenAttempt) {
     let attempt = Arc::new(attempt);
     holding.update(|state| {
         state.attempt = Some(Arc::clone(&attempt));
+        state.reopens_at = None;
         state.trouble = None;
     });
     let options = &holding.parts.options;
@@ -218,7 +247,10 @@ pub(crate) async fn leave_issuer(
     found: &Found,
     kind: ClientKind,
 ) -> Result<(), SignInError> {
-    let Some(held) = holding.state().held.clone() else { return Ok(()) };
+    let held = holding.state().held.clone();
+    // A token of an exchange is no sign-in, and the next row takes its place.
+    let held = held.filter(|held| !held.value.grant.origin.is_repeatable());
+    let Some(held) = held else { return Ok(()) };
     let before = &held.value.grant.issuer;
     // Tokens of a configuration name no issuer.
     if before.is_empty() || *before == found.issuer {

@@ -109,7 +109,9 @@ async fn settled(holding: &Arc<Holding>) -> Value {
         let before = generation(holding);
         let gives_token = !matches!(job, Job::Load);
         if let Err(fault) = job::run(holding, job).await {
-            let is_own = holding.key.needs_own_browser() && fault.needs_consent();
+            let is_own = holding.kind() == Kind::Person
+                && holding.key.needs_own_browser()
+                && fault.needs_consent();
             return Err(if is_own { own_consent(holding, &Scopes::default()) } else { fault });
         }
         if gives_token && let Some(header) = given_since(holding, before) {
@@ -139,7 +141,7 @@ fn settings_fault(holding: &Holding) -> CredentialFault {
     match &holding.entry().mode {
         Mode::Faulty(error) => fault_of(error),
         // The settings have changed since.
-        Mode::Person(_) | Mode::Machine(_) => busy(),
+        Mode::Person(_) | Mode::Machine(_) | Mode::Exchange(_) => busy(),
     }
 }
 
@@ -192,20 +194,26 @@ async fn unauthorized(
     refusal: &RefusedRequest,
     bearer: Option<Bearer>,
 ) -> Value {
-    let held = holding.state().held.clone();
+    let (kind, held) = (holding.kind(), holding.state().held.clone());
     // A token that came since is another one.
     if let Some(held) = held.as_ref().filter(|held| refusal.sent.as_ref() == Some(&held.header)) {
         let generation = held.generation;
         holding.update(|state| state.refused = Some(generation));
     }
-    match holding.kind() {
+    match kind {
         Kind::EagerMachine | Kind::LazyMachine if refusal.is_repeated => Err(rejected(refusal)),
         Kind::EagerMachine | Kind::LazyMachine => {
             if let Some(fault) = troubled(holding) {
                 return Err(fault);
             }
-            job::run(holding, Job::Request(bearer)).await?;
-            settled(holding).await
+            job::run(holding, Job::Request(bearer.clone())).await?;
+            match holding.kind() {
+                // The exchange was refused for good, and the entry has a sign-in in its place.
+                Kind::Person => {
+                    sign_in(holding, refusal, Ask { bearer, scopes: Scopes::default() }).await
+                }
+                Kind::EagerMachine | Kind::LazyMachine | Kind::Faulty => settled(holding).await,
+            }
         }
         Kind::Person | Kind::Faulty => {
             let react =
@@ -249,6 +257,9 @@ async fn more_scopes(holding: &Arc<Holding>, refusal: &RefusedRequest, bearer: &
     let held = match (&state.held, holding.kind()) {
         (Some(held), Kind::Person) => held,
         (None, Kind::Person) => return sign_in(holding, refusal, ask(challenged)).await,
+        (Some(held), Kind::EagerMachine | Kind::LazyMachine) if holding.is_exchanged() => {
+            return exchanged_again(holding, refusal, held, &challenged).await;
+        }
         (_, Kind::EagerMachine | Kind::LazyMachine | Kind::Faulty) => {
             return Err(rejected(refusal));
         }
@@ -265,6 +276,29 @@ async fn more_scopes(holding: &Arc<Holding>, refusal: &RefusedRequest, bearer: &
     }
 }
 
+/// The value of a token with more scopes, by another exchange: no person is asked. A refused
+/// exchange leaves the token as it is.
+async fn exchanged_again(
+    holding: &Arc<Holding>,
+    refusal: &RefusedRequest,
+    held: &Held,
+    challenged: &Scopes,
+) -> Value {
+    if let Some(newer) = newer(holding, refusal) {
+        return Ok(Some(newer));
+    }
+    let requested = &held.value.grant.requested;
+    let Some(scopes) = holding.step_up(&refusal.operation, requested, challenged) else {
+        return Err(rejected(refusal));
+    };
+    let before = generation(holding);
+    holding.update(|state| state.wanted = state.wanted.union(&scopes));
+    let done = job::run(holding, Job::Request(None)).await;
+    holding.update(|state| state.wanted = Scopes::default());
+    let given = given_since(holding, before).filter(|_| done.is_ok());
+    given.map(Some).ok_or_else(|| rejected(refusal))
+}
+
 /// The wish for a person's consent.
 struct Ask {
     bearer: Option<Bearer>,
@@ -275,6 +309,10 @@ struct Ask {
 async fn sign_in(holding: &Arc<Holding>, refusal: &RefusedRequest, ask: Ask) -> Value {
     let none = Scopes::default();
     let shown = if refusal.status == 403 { &ask.scopes } else { &none };
+    if matches!(holding.kind(), Kind::EagerMachine | Kind::LazyMachine) {
+        // The tokens of a sign-in are gone, and the exchange comes first.
+        job::run(holding, Job::Request(ask.bearer.clone())).await?;
+    }
     if holding.key.needs_own_browser() {
         if let Some(newer) = newer(holding, refusal) {
             return Ok(Some(newer));

@@ -20,7 +20,8 @@ use crate::{
     client_choice::Choice,
     consent::leave_issuer,
     discover::Search,
-    entry::Entry,
+    entry::{Entry, place},
+    first_request,
     grant_row::{Client, GrantValue},
     guard::Guard,
     holding::Holding,
@@ -118,7 +119,8 @@ pub(crate) async fn begin(
     let parts = &holding.parts;
     let guard = holding.guard().await;
     let (server, settings) = (&entry.url, &person.settings);
-    let search = Search { server, challenge: None, flow: Flow::Device, settings };
+    let first = first_request::ask(&parts.fetcher, &guard, server).await;
+    let search = Search { server, challenge: first.challenge(), flow: Flow::Device, settings };
     let found = search.run(&parts.fetcher, &guard).await?;
     let choice = Choice { person, found: &found, is_anew: false, is_for_devices: true };
     let client = choice.make(holding, &guard).await?;
@@ -227,7 +229,7 @@ impl Polled {
         };
         let value = GrantValue {
             grant,
-            server: entry.place(),
+            server: place(&entry.url),
             metadata: Some(found.metadata.clone()),
             client: Some(client.clone()),
         };

@@ -1,7 +1,7 @@
 //! A server to sign in to, with the settings of its entry.
 
-use narthex_model::{OAuth, OAuthTokens, ServerAuth};
-use narthex_oauth::client::{ClientCredentials, Settings, redirect_uri};
+use narthex_model::{AuthorizationCodeAuth, ExchangeFallback, OAuth, OAuthTokens, ServerAuth};
+use narthex_oauth::client::{ClientCredentials, ConfiguredFault, Exchange, Settings, redirect_uri};
 use url::Url;
 
 use crate::{SignInError, options::RedirectBases, store::GrantKey};
@@ -38,8 +38,18 @@ pub(crate) enum Mode {
     Person(Box<Person>),
     /// The client's own credentials.
     Machine(Box<ClientCredentials>),
+    /// The identity of a person at the company's provider.
+    Exchange(Box<Exchanged>),
     /// The settings cannot be used.
     Faulty(SignInError),
+}
+
+/// The settings of an exchange, and of the sign-in that may follow it.
+#[derive(Debug)]
+pub(crate) struct Exchanged {
+    pub(crate) exchange: Exchange,
+    /// The sign-in of a person after the exchange was refused for good, if the entry has one.
+    pub(crate) fallback: Option<Person>,
 }
 
 /// The settings of a sign-in by a person.
@@ -67,19 +77,23 @@ impl Entry {
         self.alias == alias && self.url == *url && self.auth == *auth
     }
 
-    /// The settings of a sign-in by a person.
+    /// The settings of a sign-in by a person, which may be one after an exchange.
     pub(crate) fn person(&self) -> Result<&Person, SignInError> {
         match &self.mode {
             Mode::Person(person) => Ok(person),
             Mode::Machine(_) => {
                 Err(SignInError::NoPerson { server: self.alias.clone(), mode: self.auth.mode() })
             }
+            Mode::Exchange(exchanged) => match &exchanged.fallback {
+                Some(person) => Ok(person),
+                None => Err(SignInError::ByExchange { server: self.alias.clone() }),
+            },
             Mode::Faulty(error) => Err(error.clone()),
         }
     }
 
     /// The server as grants are bound to it: its address without query and fragment, and the
-    /// audience of the settings.
+    /// audience or the identity of the settings.
     pub(crate) fn place(&self) -> String {
         let place = place(&self.url);
         match &self.mode {
@@ -87,8 +101,20 @@ impl Entry {
                 Some(audience) => format!("{place}#{audience}"),
                 None => place,
             },
+            Mode::Exchange(exchanged) => format!("{place}#{}", exchanged.exchange.print()),
             Mode::Person(_) | Mode::Faulty(_) => place,
         }
+    }
+
+    /// True if the entry has an exchange that a sign-in by a person may follow.
+    pub(crate) fn falls_back(&self) -> bool {
+        matches!(&self.mode, Mode::Exchange(exchanged) if exchanged.fallback.is_some())
+    }
+
+    /// True if a grant of this place can be one of the entry. Tokens of a sign-in after an exchange
+    /// have the place of a sign-in.
+    pub(crate) fn has_place(&self, of_grant: &str) -> bool {
+        self.place() == of_grant || (self.falls_back() && place(&self.url) == of_grant)
     }
 
     /// Addresses that an operator chose: the server's own, and those of the settings.
@@ -96,6 +122,7 @@ impl Entry {
         let (settings, token_url) = match &self.mode {
             Mode::Person(person) => (Some(&person.settings), None),
             Mode::Machine(machine) => (Some(&machine.settings), machine.token_url.as_ref()),
+            Mode::Exchange(exchanged) => (Some(&exchanged.exchange.settings), None),
             Mode::Faulty(_) => (None, None),
         };
         let issuer = settings.and_then(|settings| settings.authorization_server.as_deref());
@@ -116,16 +143,7 @@ impl Mode {
                 OAuth::ClientCredentials(auth) => {
                     ClientCredentials::of(auth).map(|read| Self::Machine(Box::new(read)))
                 }
-                OAuth::AuthorizationCode(auth) => Settings::of(auth).map(|settings| {
-                    let redirect_uri = auth.redirect_uri.as_deref();
-                    Self::Person(Box::new(Person {
-                        settings,
-                        tokens: auth.tokens.clone(),
-                        redirect_uri: redirect_uri.and_then(|text| Url::parse(text).ok()),
-                        keep_alive: auth.keep_alive,
-                        is_unstated: false,
-                    }))
-                }),
+                OAuth::AuthorizationCode(auth) => sign_in(auth),
             },
             ServerAuth::Unstated => Ok(Self::Person(Box::new(Person {
                 settings: Settings::default(),
@@ -143,7 +161,31 @@ impl Mode {
     }
 }
 
+/// The way of a sign-in by a person, or of the exchange in its place.
+fn sign_in(auth: &AuthorizationCodeAuth) -> Result<Mode, ConfiguredFault> {
+    let Some(exchange) = &auth.exchange else {
+        return Ok(Mode::Person(Box::new(Person::of(auth)?)));
+    };
+    let fallback = match exchange.fallback {
+        Some(ExchangeFallback::SignIn) => Some(Person::of(auth)?),
+        None => None,
+    };
+    let exchange = Exchange::of(auth, exchange)?;
+    Ok(Mode::Exchange(Box::new(Exchanged { exchange, fallback })))
+}
+
 impl Person {
+    fn of(auth: &AuthorizationCodeAuth) -> Result<Self, ConfiguredFault> {
+        let redirect_uri = auth.redirect_uri.as_deref();
+        Ok(Self {
+            settings: Settings::of(auth)?,
+            tokens: auth.tokens.clone(),
+            redirect_uri: redirect_uri.and_then(|text| Url::parse(text).ok()),
+            keep_alive: auth.keep_alive,
+            is_unstated: false,
+        })
+    }
+
     /// The possible redirect URIs, the preferred one first. A configured one is the only one
     /// (E94).
     pub(crate) fn redirect_uris(&self, bases: &RedirectBases, server: &str) -> Vec<Url> {
@@ -153,8 +195,9 @@ impl Person {
         }
     }
 
-    /// The redirect URI of a client id metadata document, which is the same for all servers.
-    pub(crate) fn document_redirect_uri(&self, bases: &RedirectBases) -> Option<Url> {
+    /// The redirect URI of a client id metadata document or a shared client, which is the same for
+    /// all servers.
+    pub(crate) fn common_redirect_uri(&self, bases: &RedirectBases) -> Option<Url> {
         let common = || bases.all().next().map(|base| redirect_uri(base, None));
         self.redirect_uri.clone().or_else(common)
     }

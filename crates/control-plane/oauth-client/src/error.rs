@@ -34,12 +34,90 @@ pub enum SignInError {
         /// The mode of the entry.
         mode: &'static str,
     },
+    /// The tokens come from an exchange, and not from a sign-in at the server.
+    #[error(
+        "no person signs in to `{server}` itself: narthex gets its tokens for the identity of the \
+         person at the company's provider; set `auth.exchange.fallback` to \"signIn\", or remove \
+         `auth.exchange`, to sign in to the server"
+    )]
+    ByExchange {
+        /// The server.
+        server: String,
+    },
+    /// The daemon has no such login provider, or keeps no identities of it.
+    #[error(
+        "`{server}` needs the sign-in of each human with `{provider}`, but the daemon keeps none: \
+         set `keep_identity = true` in [signin.oidc.{provider}], or correct \
+         auth.exchange.identityProvider"
+    )]
+    NoProvider {
+        /// The server.
+        server: String,
+        /// The login provider.
+        provider: String,
+    },
+    /// The operator has not listed the server as one that may have such tokens.
+    #[error(
+        "`{server}` may have no tokens for the identities of `{provider}`: the operator of the \
+         daemon has to add {origin} to `exchange_servers` in [signin.oidc.{provider}]"
+    )]
+    NotListed {
+        /// The server.
+        server: String,
+        /// The login provider.
+        provider: String,
+        /// The server's origin.
+        origin: String,
+    },
+    /// Narthex has no identity of the human at the login provider.
+    #[error(
+        "`{server}` needs the sign-in of the human who drives the run with `{provider}`: sign in \
+         to narthex{} with `{provider}`, in a browser, and call again",
+        at(page.as_deref())
+    )]
+    NoIdentity {
+        /// The server.
+        server: String,
+        /// The login provider.
+        provider: String,
+        /// The page at which the human signs in to narthex.
+        page: Option<Box<Url>>,
+    },
+    /// The entry names no client that could redeem an assertion.
+    #[error(
+        "`{server}` needs a client at {issuer} that redeems assertions of the company's provider; \
+         register one there, and set auth.client.clientId"
+    )]
+    NoClient {
+        /// The server.
+        server: String,
+        /// The authorization server.
+        issuer: String,
+    },
+    /// The identity of the settings has ended.
+    #[error(
+        "the identity of the person for `{server}` has ended; set another ID token or refresh \
+         token in `auth.exchange`"
+    )]
+    IdentityEnded {
+        /// The server.
+        server: String,
+    },
     /// The sign-in of one person was not started in that person's browser.
     #[error(
         "a person signs in to `{server}` for themselves: start the sign-in in their own browser, \
          on the page of their connections"
     )]
     NoSession {
+        /// The server.
+        server: String,
+    },
+    /// The server answers without a sign-in, and names no authorization server.
+    #[error(
+        "`{server}` answers requests without a sign-in, and names no authorization server; set \
+         `auth.mode` to \"none\""
+    )]
+    NotAsked {
         /// The server.
         server: String,
     },
@@ -61,8 +139,7 @@ pub enum SignInError {
     /// The answer belongs to no open attempt.
     #[error(
         "no open sign-in belongs to this answer: it has ended after 10 minutes, was finished \
-         already, or was replaced by a later one; start it again with `{command}`",
-        command = narthex("mcp authorize {}", &[.server])
+         already, or was replaced by a later one; begin it again"
     )]
     NoAttempt {
         /// The server, if the answer names it.
@@ -159,6 +236,10 @@ fn remedy(refusal: &Refusal) -> &'static str {
     }
 }
 
+fn at(page: Option<&Url>) -> String {
+    page.map(|page| format!(" at {page}")).unwrap_or_default()
+}
+
 impl SignInError {
     /// The error's kind.
     #[must_use]
@@ -166,6 +247,11 @@ impl SignInError {
         match self {
             Self::BadUrl { .. }
             | Self::NoPerson { .. }
+            | Self::ByExchange { .. }
+            | Self::NoClient { .. }
+            | Self::NoProvider { .. }
+            | Self::NotAsked { .. }
+            | Self::NotListed { .. }
             | Self::Way(_)
             | Self::IssuerMoved { .. }
             | Self::BadToken { .. } => ErrorKind::Invalid,
@@ -178,6 +264,8 @@ impl SignInError {
             Self::Callback(_)
             | Self::NoAttempt { .. }
             | Self::NoSession { .. }
+            | Self::NoIdentity { .. }
+            | Self::IdentityEnded { .. }
             | Self::OtherScopes { .. }
             | Self::Unreadable { .. } => ErrorKind::Unauthenticated,
             Self::Request { .. } => ErrorKind::Invalid,
@@ -193,6 +281,15 @@ impl SignInError {
     pub fn goes_on_at(&self) -> Option<&Url> {
         match self {
             Self::OtherScopes { url, .. } => Some(url),
+            _ => None,
+        }
+    }
+
+    /// The page at which the human of the server can end the failure.
+    #[must_use]
+    pub fn page(&self) -> Option<&Url> {
+        match self {
+            Self::NoIdentity { page, .. } => page.as_deref(),
             _ => None,
         }
     }

@@ -53,6 +53,13 @@ pub(crate) enum Fetched {
     Missing,
 }
 
+/// The beginning of an MCP server's answer.
+#[derive(Debug)]
+pub(crate) struct Heard {
+    pub(crate) status: u16,
+    pub(crate) headers: HeaderMap,
+}
+
 impl Fetched {
     /// The outcome as the values of OAuth read it.
     pub(crate) fn reply(&self) -> Reply<'_> {
@@ -107,6 +114,25 @@ impl Fetcher {
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         let body = request.body.to_string().into_bytes();
         self.post(guard, &request.url, headers, body).await
+    }
+
+    /// Sends a message to the MCP server itself. The body of the answer is not read, and a redirect
+    /// is not followed. `None` if there is no answer.
+    pub(crate) async fn ask_server(
+        &self,
+        guard: &Guard,
+        server: &Url,
+        method: Method,
+        headers: HeaderMap,
+        body: Vec<u8>,
+    ) -> Option<Heard> {
+        let sent = async {
+            let mut request = request(method, server, body)?;
+            request.headers_mut().extend(headers);
+            let response = self.send(guard.readable(server)?, server, request).await?;
+            Some(Heard { status: response.status.as_u16(), headers: response.headers })
+        };
+        timeout(DOCUMENT_TIME, sent).await.ok().flatten()
     }
 
     async fn post(&self, guard: &Guard, url: &Url, headers: HeaderMap, body: Vec<u8>) -> Fetched {
@@ -198,7 +224,99 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
 
 #[cfg(test)]
 mod tests {
+    use narthex_http_client::Proxies;
+    use narthex_model::Secret;
+    use narthex_testkit::{
+        addresses::{ClosedProxy, INSIDE},
+        peer::{self, Peer},
+    };
+    use serde_json::Value;
+    use tokio::runtime::Handle;
+    use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
     use super::*;
+    use crate::{MemoryStore, NoHooks, RedirectBases, SharedClients, SystemClock};
+
+    fn url(text: &str) -> Url {
+        Url::parse(text).unwrap()
+    }
+
+    /// The clients of a process that reaches servers by this proxy.
+    fn behind(proxy: &ClosedProxy) -> Fetcher {
+        let proxies = Proxies::new(Some(&proxy.url), Some(&proxy.url), "").unwrap();
+        Fetcher::new(&SignInOptions {
+            store: Arc::new(MemoryStore::new(Arc::new(SystemClock))),
+            clock: Arc::new(SystemClock),
+            proxies: Arc::new(proxies),
+            extra_roots: Vec::new(),
+            redirect_base: RedirectBases { loopback: url("http://127.0.0.1:4711"), public: None },
+            client_metadata_url: None,
+            shared_clients: SharedClients::default(),
+            client_name: "narthex".to_owned(),
+            workspace: "w".to_owned(),
+            tasks: TaskTracker::new(),
+            shutdown: CancellationToken::new(),
+            owner: "one".to_owned(),
+            hooks: Arc::new(NoHooks),
+            runtime: Handle::current(),
+        })
+    }
+
+    /// Sends each kind of request to an address, for a public server.
+    async fn ask_in_all_ways(fetcher: &Fetcher, address: &Url) {
+        let guard = Guard::of(&url("https://1.1.1.1/mcp"), &[]).await;
+        let form = FormRequest {
+            url: address.clone(),
+            authorization: None,
+            form: Secret::new("grant_type=refresh_token&refresh_token=x"),
+        };
+        let json = JsonRequest { url: address.clone(), body: Value::Null };
+        for fetched in [
+            fetcher.get(&guard, address).await,
+            fetcher.post_form(&guard, &form).await,
+            fetcher.post_json(&guard, &json).await,
+        ] {
+            assert!(matches!(fetched, Fetched::Missing), "{address}");
+        }
+    }
+
+    /// S9, E169: discovery, registration and requests for tokens reach no inner address, in any
+    /// spelling, and no proxy is asked for one.
+    #[tokio::test]
+    async fn s9_oauth_c9_no_request_leads_inside_and_no_proxy_is_asked_to() {
+        let proxy = ClosedProxy::start().await;
+        let fetcher = behind(&proxy);
+        // No proxy is asked for loopback. A connection to this socket would wait there.
+        let machine = std::net::TcpListener::bind("0.0.0.0:0").unwrap();
+        machine.set_nonblocking(true).unwrap();
+        let port = machine.local_addr().unwrap().port();
+        for inside in INSIDE {
+            let mut inside = url(inside);
+            inside.set_port(Some(port)).unwrap();
+            ask_in_all_ways(&fetcher, &inside).await;
+        }
+        assert_eq!(proxy.asked(), [""; 0]);
+        assert_eq!(machine.accept().unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
+        // A public address is asked for, as it was checked.
+        ask_in_all_ways(&fetcher, &url("https://1.0.0.1/x")).await;
+        assert_eq!(proxy.asked(), ["1.0.0.1:443"; 3]);
+    }
+
+    /// S9: a redirect leads to no address that could not be asked for itself.
+    #[tokio::test]
+    async fn s9_oauth_c9_redirects_lead_to_no_other_address() {
+        let proxy = ClosedProxy::start().await;
+        let fetcher = behind(&proxy);
+        for target in ["http://10.0.0.1/x", "http://as.example/x", "file:///etc/passwd"] {
+            let server = Peer::start(move |_seen| peer::redirect(307, target)).await;
+            let address = url(&server.url);
+            let guard = Guard::of(&address, &[]).await;
+            let fetched = fetcher.get(&guard, &address).await;
+            assert!(matches!(fetched, Fetched::Missing), "{target}");
+            assert_eq!(server.seen().len(), 1, "{target}");
+        }
+        assert_eq!(proxy.asked(), [""; 0]);
+    }
 
     #[test]
     fn oauth_c25_seconds_and_dates_of_retry_after_are_read() {

@@ -1,7 +1,11 @@
 //! A store in one file of mode 0600 (E31), for programs that embed the registry.
 //!
-//! Each step reads the file, changes it and replaces it by a rename, all under the lock of a file
-//! beside it. So several processes of one user may share the file.
+//! Each change reads the file, changes it and replaces it by a rename, all under the lock of a file
+//! beside it. So several processes of one user may share the file. A reading takes no lock: the
+//! rename shows the old file or the new one. With a [`Keeper`], such as a keychain, the file is
+//! sealed under its keys.
+
+mod keys;
 
 use std::{
     path::{Path, PathBuf},
@@ -10,8 +14,10 @@ use std::{
 
 use narthex_model::Secret;
 use narthex_private::PrivateError;
+use narthex_vault::{Keeper, KeeperError, KeyCommand, Keychain, TextFault};
 use tokio::task::spawn_blocking;
 
+use self::keys::Keys;
 use crate::{
     options::{Clock, SystemClock},
     store::{
@@ -23,11 +29,17 @@ use crate::{
 
 /// The longest file that is read, in bytes.
 const FILE_MAX: u64 = 64 * 1024 * 1024;
+/// The first line of a sealed file.
+const SEALED: &[u8] = b"narthex sign-ins 1\n";
+/// The place for which the content is sealed.
+const PLACE: &str = "the file of sign-ins";
 
 /// A store in one file. Clones share the file.
 #[derive(Debug, Clone)]
 pub struct FileStore {
     path: Arc<Path>,
+    /// The keys that seal the file; without them it is JSON.
+    keys: Option<Arc<Keys>>,
 }
 
 /// The reason why the file cannot be used.
@@ -39,6 +51,28 @@ enum FileFault {
     File(#[from] PrivateError),
     #[error("`{}` is no file of sign-ins; move it away, and sign in anew", path.display())]
     Content { path: PathBuf },
+    #[error("`{}` is sealed under a key in a keychain; open it with that keychain", path.display())]
+    NeedsKeys { path: PathBuf },
+    #[error(
+        "`{}` is sealed, and {place} has no key; add that key again, or move the file away and \
+         sign in anew",
+        path.display()
+    )]
+    NoKey { path: PathBuf, place: String },
+    #[error(
+        "`{}` does not open with the key of {place}; move it away, and sign in anew",
+        path.display()
+    )]
+    Closed { path: PathBuf, place: String, source: TextFault },
+    #[error(transparent)]
+    Keys(#[from] KeeperError),
+}
+
+/// The content of the file.
+struct Content {
+    tables: Tables,
+    /// True if a new file would have another form.
+    is_to_be_sealed: bool,
 }
 
 impl FileStore {
@@ -46,7 +80,37 @@ impl FileStore {
     #[must_use]
     pub fn new(path: impl Into<PathBuf>) -> Self {
         let path: PathBuf = path.into();
-        Self { path: path.into() }
+        Self { path: path.into(), keys: None }
+    }
+
+    /// A store in the file at this path, sealed under keys that the system's keychain has. The
+    /// first write makes the key, and the keychain finds it by the path.
+    ///
+    /// The keychain is asked by its own program, once for each store: `secret-tool` on Linux,
+    /// `security` on macOS. A file of [`Self::new`] is read, and sealed by the next write.
+    ///
+    /// # Errors
+    /// When the keychain cannot take the path.
+    pub fn in_keychain(path: impl Into<PathBuf>) -> Result<Self, StoreFault> {
+        let path: PathBuf = path.into();
+        let whole = std::path::absolute(&path).unwrap_or_else(|_unknown| path.clone());
+        let keychain = KeyCommand::keychain(Keychain::usual(), &whole);
+        let keychain = keychain.map_err(|error| fault(&error))?;
+        Ok(Self::sealed(path, Arc::new(keychain)))
+    }
+
+    /// As [`Self::in_keychain`], with keys of another place.
+    #[must_use]
+    pub fn sealed(path: impl Into<PathBuf>, keeper: Arc<dyn Keeper>) -> Self {
+        Self { keys: Some(Arc::new(Keys::of(keeper))), ..Self::new(path) }
+    }
+
+    /// Reads the file. Waits for no other reader or writer.
+    fn look<T: Send + 'static>(
+        &self,
+        look: impl FnOnce(&Tables) -> T + Send + 'static,
+    ) -> Stored<'_, T> {
+        self.apart(move |me| Ok(look(&me.content()?.tables)))
     }
 
     /// Carries out a step, and writes the file if the step changed it.
@@ -54,34 +118,79 @@ impl FileStore {
         &self,
         step: impl FnOnce(&mut Tables) -> T + Send + 'static,
     ) -> Stored<'_, T> {
-        let path = Arc::clone(&self.path);
+        self.apart(move |me| me.stepped(step))
+    }
+
+    /// Works on a thread that may block.
+    fn apart<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Self) -> Result<T, FileFault> + Send + 'static,
+    ) -> Stored<'_, T> {
+        let me = self.clone();
         Box::pin(async move {
-            let done = spawn_blocking(move || stepped(&path, step)).await;
-            let failed = |text: String| StoreFault(text.into());
-            let done = done.map_err(|error| failed(error.to_string()))?;
-            done.map_err(|fault| failed(narthex_model::with_causes(&fault)))
+            let done = spawn_blocking(move || work(&me)).await;
+            let done = done.map_err(|error| StoreFault(error.to_string().into()))?;
+            done.map_err(|error| fault(&error))
         })
+    }
+
+    fn content(&self) -> Result<Content, FileFault> {
+        let path = &*self.path;
+        let bytes = match narthex_private::read(path, FILE_MAX) {
+            Ok(bytes) => bytes,
+            Err(error) if error.is_absent() => {
+                return Ok(Content { tables: Tables::default(), is_to_be_sealed: false });
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let tables = |json: &[u8]| {
+            Tables::from_json(json).map_err(|_error| FileFault::Content { path: path.to_owned() })
+        };
+        let Some(sealed) = bytes.strip_prefix(SEALED) else {
+            let is_to_be_sealed = self.keys.is_some();
+            return Ok(Content { tables: tables(&bytes)?, is_to_be_sealed });
+        };
+        let owned = || path.to_owned();
+        let keys = self.keys.as_ref().ok_or_else(|| FileFault::NeedsKeys { path: owned() })?;
+        let place = || keys.place();
+        let ring = keys.known()?;
+        let ring = ring.ok_or_else(|| FileFault::NoKey { path: owned(), place: place() })?;
+        // Other bytes are no text that was sealed.
+        let text = std::str::from_utf8(sealed).unwrap_or_default();
+        let json = ring.open(PLACE, text.trim_end());
+        let json =
+            json.map_err(|source| FileFault::Closed { path: owned(), place: place(), source })?;
+        Ok(Content { tables: tables(json.expose().as_bytes())?, is_to_be_sealed: false })
+    }
+
+    fn stepped<T>(&self, step: impl FnOnce(&mut Tables) -> T) -> Result<T, FileFault> {
+        let path = &*self.path;
+        let lock = narthex_private::open_or_create(&beside(path))?;
+        let failed = |source| FileFault::Lock { path: path.to_owned(), source };
+        // It ends when the file is closed.
+        lock.file().lock().map_err(failed)?;
+        let Content { mut tables, is_to_be_sealed } = self.content()?;
+        let before = tables.to_json();
+        let result = step(&mut tables);
+        let after = tables.to_json();
+        if after == before && !is_to_be_sealed {
+            return Ok(result);
+        }
+        match &self.keys {
+            // Under the lock, so that one process alone makes the key.
+            Some(keys) => {
+                let sealed = keys.known_or_new()?.seal(PLACE, &after)?;
+                let text = [SEALED, sealed.as_bytes(), b"\n"].concat();
+                narthex_private::replace(path, &text)?;
+            }
+            None => narthex_private::replace(path, after.expose().as_bytes())?,
+        }
+        Ok(result)
     }
 }
 
-fn stepped<T>(path: &Path, step: impl FnOnce(&mut Tables) -> T) -> Result<T, FileFault> {
-    let lock = narthex_private::open_or_create(&beside(path))?;
-    let fault = |source| FileFault::Lock { path: path.to_owned(), source };
-    // It ends when the file is closed.
-    lock.file().lock().map_err(fault)?;
-    let mut tables = match narthex_private::read(path, FILE_MAX) {
-        Ok(bytes) => Tables::from_json(&bytes)
-            .map_err(|_error| FileFault::Content { path: path.to_owned() })?,
-        Err(error) if error.is_absent() => Tables::default(),
-        Err(error) => return Err(error.into()),
-    };
-    let before = tables.to_json();
-    let result = step(&mut tables);
-    let after = tables.to_json();
-    if after != before {
-        narthex_private::replace(path, after.expose().as_bytes())?;
-    }
-    Ok(result)
+fn fault(error: &dyn std::error::Error) -> StoreFault {
+    StoreFault(narthex_model::with_causes(error).into())
 }
 
 /// The path of the lock.
@@ -97,7 +206,7 @@ fn now_s() -> u64 {
 
 impl TokenStore for FileStore {
     fn grant(&self, key: GrantKey) -> Stored<'_, Option<GrantRow>> {
-        self.step(move |tables| tables.grant(&key))
+        self.look(move |tables| tables.grant(&key))
     }
 
     fn grants(
@@ -105,7 +214,7 @@ impl TokenStore for FileStore {
         workspace: String,
         user: Option<String>,
     ) -> Stored<'_, Vec<(GrantKey, GrantFacts)>> {
-        self.step(move |tables| tables.grants(&workspace, user.as_deref()))
+        self.look(move |tables| tables.grants(&workspace, user.as_deref()))
     }
 
     fn put_grant(&self, key: GrantKey, value: Secret, facts: GrantFacts) -> Stored<'_, GrantRow> {
@@ -136,7 +245,7 @@ impl TokenStore for FileStore {
     }
 
     fn client(&self, key: ClientKey) -> Stored<'_, Option<Secret>> {
-        self.step(move |tables| tables.client(&key))
+        self.look(move |tables| tables.client(&key))
     }
 
     fn put_client(
@@ -156,79 +265,18 @@ impl TokenStore for FileStore {
         self.step(move |tables| tables.put_attempt(state_hash, attempt, now_s()))
     }
 
+    fn drop_attempts(&self, key: GrantKey) -> Stored<'_, ()> {
+        self.step(move |tables| tables.drop_attempts(&key))
+    }
+
+    fn open_attempts(&self, workspace: String) -> Stored<'_, Vec<String>> {
+        self.look(move |tables| tables.open_attempts(&workspace, now_s()))
+    }
+
     fn take_attempt(&self, state_hash: String) -> Stored<'_, Option<AttemptRow>> {
         self.step(move |tables| tables.take_attempt(&state_hash, now_s()))
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use std::os::unix::fs::PermissionsExt;
-
-    use super::*;
-
-    fn key() -> GrantKey {
-        GrantKey { workspace: "w".to_owned(), server: "a".to_owned(), user: None }
-    }
-
-    /// E135.
-    #[tokio::test]
-    async fn e31_the_file_is_private_and_another_process_reads_it() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("sign-ins.json");
-        let store = FileStore::new(&path);
-        assert!(store.grant(key()).await.unwrap().is_none());
-        assert!(!path.exists(), "reading writes nothing");
-        let facts = GrantFacts { issuer: "https://as.example".to_owned(), ..Default::default() };
-        let put = store.put_grant(key(), Secret::new("s3cret"), facts.clone()).await.unwrap();
-        let mode = fs_err::metadata(&path).unwrap().permissions().mode() & 0o777;
-        assert_eq!(mode, 0o600);
-        let read = FileStore::new(&path).grant(key()).await.unwrap().unwrap();
-        assert_eq!((read.value.expose(), read.generation), ("s3cret", put.generation));
-        assert_eq!(read.facts, facts);
-        assert_eq!(store.grants("w".to_owned(), None).await.unwrap(), [(key(), facts)]);
-    }
-
-    /// E135.
-    #[tokio::test]
-    async fn e31_a_file_that_is_none_of_ours_stays_and_is_named() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("sign-ins.json");
-        fs_err::write(&path, "not ours: s3cret").unwrap();
-        let error = FileStore::new(&path).grant(key()).await.unwrap_err().to_string();
-        assert!(error.contains("sign-ins.json") && !error.contains("s3cret"), "{error}");
-        assert_eq!(fs_err::read_to_string(&path).unwrap(), "not ours: s3cret");
-    }
-
-    #[tokio::test]
-    async fn oauth_c23_two_stores_of_one_file_give_one_lease() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("sign-ins.json");
-        let (one, other) = (FileStore::new(&path), FileStore::new(&path));
-        one.put_grant(key(), Secret::new("v"), GrantFacts::default()).await.unwrap();
-        let taken = one.lease(key(), "one".to_owned(), 60_000).await.unwrap();
-        assert!(matches!(taken, LeaseOutcome::Taken(_)));
-        let held = other.lease(key(), "other".to_owned(), 60_000).await.unwrap();
-        assert!(matches!(held, LeaseOutcome::Held { .. }));
-    }
-
-    /// E136: servers that store at the same moment lose no write.
-    #[tokio::test]
-    async fn e136_writes_at_the_same_moment_are_all_stored() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("sign-ins.json");
-        let (one, other) = (FileStore::new(&path), FileStore::new(&path));
-        let of = |server: String| GrantKey { server, ..key() };
-        for round in 0..8 {
-            let (a, b) = (of(format!("a{round}")), of(format!("b{round}")));
-            let facts = GrantFacts::default;
-            let (first, second) = tokio::join!(
-                one.put_grant(a, Secret::new("v"), facts()),
-                other.put_grant(b, Secret::new("v"), facts()),
-            );
-            first.unwrap();
-            second.unwrap();
-        }
-        assert_eq!(one.grants("w".to_owned(), None).await.unwrap().len(), 16);
-    }
-}
+mod tests;

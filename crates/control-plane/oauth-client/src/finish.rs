@@ -46,11 +46,31 @@ pub struct Finished {
     pub facts: GrantFacts,
 }
 
+/// A sign-in that a browser's answer did not finish.
+#[derive(Debug)]
+pub struct Unfinished {
+    /// The reason.
+    pub error: SignInError,
+    /// The key of the grant that the attempt was for; `None` if the answer belongs to no open
+    /// attempt.
+    pub key: Option<Box<GrantKey>>,
+    /// True if the attempt is one of this browser, which may learn of it.
+    pub is_proved: bool,
+}
+
+impl From<SignInError> for Unfinished {
+    fn from(error: SignInError) -> Self {
+        Self { error, key: None, is_proved: false }
+    }
+}
+
 /// The result of a browser's answer.
 #[derive(Debug)]
 pub(crate) struct End {
     /// The hash of the answer's state.
     pub(crate) state_hash: String,
+    /// True if the answer came to the address of its attempt, in the browser of its login session.
+    pub(crate) is_proved: bool,
     pub(crate) key: GrantKey,
     pub(crate) alias: String,
     /// The address of the MCP server.
@@ -96,6 +116,8 @@ pub(crate) async fn finish(
     let opened = row.and_then(|row| OpenedAttempt::from_stored(&row.value)).ok_or_else(none)?;
     let is_here = is_at(&parts.options.redirect_base, &opened.client.redirect_uri, name)
         && is_current(&opened.key, &opened.server);
+    let session = opened.attempt.binding().session.as_deref();
+    let is_proved = is_here && (session.is_none() || session == browser);
     let outcome = match redeem(parts, &opened, &callback, browser) {
         _ if !is_here => Err(Failed::of(none())),
         Ok(code) => exchange(parts, &opened, &code).await,
@@ -105,7 +127,7 @@ pub(crate) async fn finish(
         Err(error) => Err(Failed::of(error)),
     };
     let OpenedAttempt { key, alias, server, .. } = opened;
-    Ok(End { state_hash, key, alias, server, outcome })
+    Ok(End { state_hash, is_proved, key, alias, server, outcome })
 }
 
 /// True if an answer came to the redirect URI of its attempt. Elsewhere it is the answer of another

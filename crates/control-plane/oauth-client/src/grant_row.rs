@@ -30,8 +30,10 @@ pub(crate) struct Client {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ClientKind {
-    /// The settings.
+    /// The entry of the server.
     Preregistered,
+    /// A shared client of the settings.
+    Shared,
     /// The address of a metadata document.
     Document,
     /// A registration by narthex.

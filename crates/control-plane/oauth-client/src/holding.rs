@@ -1,9 +1,8 @@
-//! The credential of one server for one holder: its settings, its state, and its one running task.
+//! The credential of one server for one holder: its settings, its state, and its running task.
 
 use std::{
     collections::BTreeMap,
     fmt,
-    pin::Pin,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -14,12 +13,13 @@ use std::{
 use arc_swap::ArcSwap;
 use narthex_model::ErrorKind;
 use narthex_oauth::{
-    client::{StepUp, backoff},
+    client::{ATTEMPT_LIFE, StepUp, backoff},
     scopes::Scopes,
 };
 use narthex_upstream::CredentialFault;
-use tokio::sync::{broadcast, watch};
+use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
+use url::Url;
 
 use crate::{
     SignInError, SignInOptions,
@@ -29,7 +29,8 @@ use crate::{
     grant_row::Held,
     guard::Guard,
     state::{Kind, OpenAttempt, State, Trouble},
-    store::{GrantKey, GrantRow},
+    store::{GrantFacts, GrantKey, GrantRow},
+    work::{Started, Task, Work, WorkKind},
 };
 
 /// Seconds before a failure is tried again that another try does not mend.
@@ -45,6 +46,8 @@ pub(crate) struct Parts {
     pub(crate) options: SignInOptions,
     pub(crate) fetcher: Fetcher,
     pub(crate) changes: broadcast::Sender<GrantKey>,
+    /// Grants for which a request for tokens has failed, with its facts.
+    pub(crate) failures: broadcast::Sender<(GrantKey, GrantFacts)>,
     /// The signal that ends waiting tasks.
     pub(crate) stop: CancellationToken,
 }
@@ -60,45 +63,11 @@ impl Parts {
         // Without subscribers the message goes nowhere.
         drop(self.changes.send(key.clone()));
     }
-}
 
-/// The result of a task.
-pub(crate) type Outcome = Result<(), SignInError>;
-/// A task of a credential.
-pub(crate) type Task = Pin<Box<dyn Future<Output = Outcome> + Send>>;
-
-/// The kind of a task.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum WorkKind {
-    Load,
-    Renew,
-    Request,
-    Consent,
-}
-
-#[derive(Debug)]
-struct Work {
-    kind: WorkKind,
-    outcome: watch::Receiver<Option<Outcome>>,
-}
-
-/// A task that runs, for those who wait for it.
-#[derive(Debug)]
-pub(crate) struct Started {
-    outcome: watch::Receiver<Option<Outcome>>,
-    /// True if it is of the wanted kind.
-    pub(crate) is_same: bool,
-    /// True if the caller has started it.
-    pub(crate) is_own: bool,
-}
-
-impl Started {
-    /// Waits for the end. A caller that stops waiting stops nothing.
-    pub(crate) async fn wait(mut self) -> Outcome {
-        match self.outcome.wait_for(Option::is_some).await {
-            Ok(outcome) => outcome.clone().unwrap_or(Ok(())),
-            Err(_ended) => Err(SignInError::Stopped),
-        }
+    /// Tells the owner and subscribers that a request for tokens has failed.
+    pub(crate) fn failed(&self, key: &GrantKey, facts: &GrantFacts) {
+        self.options.hooks.on_tokens_failed(key, facts);
+        drop(self.failures.send((key.clone(), facts.clone())));
     }
 }
 
@@ -111,7 +80,7 @@ pub(crate) struct Holding {
     /// The number of this credential among those of its key.
     pub(crate) number: u32,
     state: ArcSwap<State>,
-    work: Mutex<Option<Work>>,
+    work: Work,
     step_ups: Mutex<BTreeMap<String, StepUp>>,
     has_keep_alive: AtomicBool,
     sign_outs: AtomicU64,
@@ -132,7 +101,7 @@ impl Holding {
             entry: Arc::new(entry),
             number,
             state: ArcSwap::default(),
-            work: Mutex::default(),
+            work: Work::default(),
             step_ups: Mutex::default(),
             has_keep_alive: AtomicBool::new(false),
             sign_outs: AtomicU64::new(0),
@@ -181,7 +150,31 @@ impl Holding {
             Mode::Faulty(_) => Kind::Faulty,
             Mode::Machine(machine) if machine.token_url.is_some() => Kind::EagerMachine,
             Mode::Machine(_) => Kind::LazyMachine,
+            Mode::Exchange(_) if self.is_of_person() => Kind::Person,
+            // A request without a token is no human's.
+            Mode::Exchange(_) if self.key.user.is_some() => Kind::EagerMachine,
+            Mode::Exchange(_) => Kind::LazyMachine,
         }
+    }
+
+    /// True if the tokens come from an exchange.
+    pub(crate) fn is_exchanged(&self) -> bool {
+        matches!(self.entry.mode, Mode::Exchange(_))
+    }
+
+    /// True if a person signs in now in place of the exchange.
+    fn is_of_person(&self) -> bool {
+        let now = self.now();
+        self.entry.falls_back() && self.with_state(|state| state.is_of_person(now))
+    }
+
+    /// Has a person sign in for a while in place of the exchange, which was refused for good.
+    pub(crate) fn fall_back(&self) {
+        let until = self.now().saturating_add(ATTEMPT_LIFE);
+        self.update(|state| {
+            state.fallback_until = Some(until);
+            state.trouble = None;
+        });
     }
 
     pub(crate) async fn guard(&self) -> Guard {
@@ -190,40 +183,19 @@ impl Holding {
 
     /// Starts a task on the shared runtime, or gives the one that runs.
     pub(crate) fn start(&self, kind: WorkKind, task: Task) -> Started {
-        let mut slot = self.work.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(running) = &*slot
-            && is_running(&running.outcome)
-        {
-            let outcome = running.outcome.clone();
-            return Started { outcome, is_same: running.kind == kind, is_own: false };
-        }
-        let (sender, outcome) = watch::channel(None);
-        *slot = Some(Work { kind, outcome: outcome.clone() });
-        drop(slot);
-        let options = &self.parts.options;
-        let task = async move {
-            let result = task.await;
-            sender.send_replace(Some(result));
-        };
-        drop(options.tasks.spawn_on(task, &options.runtime));
-        Started { outcome, is_same: true, is_own: true }
+        self.work.start(&self.parts.options, kind, task)
     }
 
     /// True if the store was read, or a task is reading it.
     pub(crate) fn may_have_read(&self) -> bool {
-        let slot = self.work.lock().unwrap_or_else(PoisonError::into_inner);
-        let runs = slot.as_ref().is_some_and(|work| is_running(&work.outcome));
+        let runs = self.work.running().is_some();
         runs || self.with_state(|state| state.read_at.is_some() || state.held.is_some())
     }
 
     /// Waits for the end of the running task, if there is one.
     pub(crate) async fn rest(&self) {
-        let running = {
-            let slot = self.work.lock().unwrap_or_else(PoisonError::into_inner);
-            slot.as_ref().map(|work| work.outcome.clone())
-        };
-        if let Some(outcome) = running {
-            drop(Started { outcome, is_same: true, is_own: false }.wait().await);
+        if let Some(running) = self.work.running() {
+            drop(running.wait().await);
         }
     }
 
@@ -305,8 +277,16 @@ impl Holding {
             state.refused = None;
             state.trouble = None;
             state.unsaved = None;
+            state.reopens_at = None;
+            state.fallback_until = None;
         });
         Ok(())
+    }
+
+    /// Shows the facts of a row whose grant is known already: another process may have failed to
+    /// renew it.
+    pub(crate) fn see_facts(&self, row: &GrantRow) {
+        self.update(|state| state.facts = row.facts.clone());
     }
 
     /// Forgets the grant, whose row is gone. Tells the owner and subscribers.
@@ -331,7 +311,10 @@ impl Holding {
     pub(crate) fn drop_held(&self) -> bool {
         let had = self.with_state(|state| state.held.is_some());
         self.update(|state| {
-            state.held = None;
+            if state.held.take().is_some() {
+                // The exchange comes first again.
+                state.fallback_until = None;
+            }
             state.refused = None;
             state.unsaved = None;
             state.facts.expires_at = None;
@@ -345,18 +328,29 @@ impl Holding {
         self.sign_outs.load(Ordering::Acquire)
     }
 
-    /// Forgets the grant and the open attempt, which the caller ends.
-    pub(crate) fn signed_out(&self) -> Option<Arc<OpenAttempt>> {
-        let attempt = self.with_state(|state| state.attempt.clone());
+    /// Forgets the grant and the open attempt, which the caller has ended.
+    pub(crate) fn signed_out(&self) {
         let now = self.now();
         self.sign_outs.fetch_add(1, Ordering::AcqRel);
         self.drop_held();
         self.update(|state| {
             state.attempt = None;
+            state.reopens_at = None;
             state.trouble = None;
             state.read_at = Some(now);
         });
-        attempt
+    }
+
+    /// Forgets the open attempt of this hash, which gives no tokens in this process. Another one
+    /// may be opened from this time on.
+    pub(crate) fn attempt_ended(&self, state_hash: &str, reopens_at: u64) {
+        self.update(|state| {
+            let is_it = |open: &Arc<OpenAttempt>| open.state_hash == state_hash;
+            if state.attempt.as_ref().is_some_and(is_it) {
+                state.attempt = None;
+                state.reopens_at = Some(reopens_at);
+            }
+        });
     }
 
     /// Notes a failure, and the time of the next try. The first failure in a row allows another try
@@ -378,12 +372,6 @@ impl Holding {
     }
 }
 
-/// True if a task has not ended.
-fn is_running(outcome: &watch::Receiver<Option<Outcome>>) -> bool {
-    let is_open = outcome.has_changed().is_ok();
-    is_open && outcome.borrow().is_none()
-}
-
 /// The reason for which requests cannot be sent.
 pub(crate) fn fault_of(error: &SignInError) -> CredentialFault {
     let why = error.to_string();
@@ -392,7 +380,8 @@ pub(crate) fn fault_of(error: &SignInError) -> CredentialFault {
             CredentialFault::Unusable { why }
         }
         ErrorKind::Unauthenticated | ErrorKind::Denied => {
-            CredentialFault::NeedsConsent { why, address: None, scopes: Vec::new() }
+            let address = error.page().map(Url::to_string);
+            CredentialFault::NeedsConsent { why, address, scopes: Vec::new() }
         }
         ErrorKind::Conflict
         | ErrorKind::Exhausted

@@ -2,18 +2,17 @@
 
 use std::sync::Arc;
 
-use narthex_oauth::{
-    challenge::Bearer,
-    client::{DiscoveryError, TokenGrant},
-};
+use narthex_oauth::{challenge::Bearer, client::DiscoveryError};
 use narthex_upstream::CredentialFault;
 
 use crate::{
     SignInError,
     consent::{self, Consent},
     entry::Mode,
-    holding::{Holding, Outcome, Started, WorkKind, fault_of},
+    exchange,
+    holding::{Holding, fault_of},
     loading, machine, renewal,
+    work::{Outcome, Started, WorkKind},
 };
 
 /// A task of a credential.
@@ -38,22 +37,44 @@ pub(crate) fn start(holding: &Arc<Holding>, job: Job) -> Started {
         }
         Job::Renew => {
             let task = async move {
-                let done = match is_repeatable(&me) {
-                    true => machine::request(&me, None).await,
-                    false => renewal::renew(&me).await,
-                };
+                let done = renew(&me).await;
                 noted(&me, done)
             };
             holding.start(WorkKind::Renew, Box::pin(task))
         }
         Job::Request(challenge) => {
-            let task = async move { noted(&me, machine::request(&me, challenge).await) };
+            let task = async move { noted(&me, request(&me, challenge).await) };
             holding.start(WorkKind::Request, Box::pin(task))
         }
         Job::Consent(wish) => {
             let task = async move { noted(&me, consent::open(&me, wish).await) };
             holding.start(WorkKind::Consent, Box::pin(task))
         }
+    }
+}
+
+/// Renews the tokens in the way in which they were got. Where a sign-in follows an exchange, the
+/// exchange comes first again once the sign-in has ended.
+async fn renew(holding: &Holding) -> Outcome {
+    if is_repeatable(holding) {
+        return request(holding, None).await;
+    }
+    renewal::renew(holding).await?;
+    let now = holding.now();
+    let is_gone =
+        holding.with_state(|state| state.usable(now).is_none() && !state.has_fallen_back(now));
+    match is_gone && holding.entry().falls_back() {
+        true => request(holding, None).await,
+        false => Ok(()),
+    }
+}
+
+/// Requests a token for which no person is asked.
+async fn request(holding: &Holding, challenge: Option<Bearer>) -> Outcome {
+    match &holding.entry().mode {
+        Mode::Machine(_) => machine::request(holding, challenge).await,
+        Mode::Exchange(_) => exchange::request(holding, challenge).await,
+        Mode::Person(_) | Mode::Faulty(_) => Ok(()),
     }
 }
 
@@ -71,12 +92,37 @@ pub(crate) async fn run(holding: &Arc<Holding>, job: Job) -> Result<(), Credenti
     }
 }
 
+/// Reads the store again, as a row may have changed.
+///
+/// A grant whose row is gone is forgotten at once, whatever task runs (C29). Other changes are read
+/// after that task: it may have read an older row.
+pub(crate) async fn read_again(holding: Arc<Holding>) {
+    let store = &holding.parts.options.store;
+    let held = holding.with_state(|state| state.held.as_ref().map(|held| held.generation));
+    if let Some(generation) = held
+        && let Ok(None) = store.grant(holding.key.clone()).await
+    {
+        holding.forget_generation(generation);
+    }
+    loop {
+        let started = start(&holding, Job::Load);
+        let is_own = started.is_own;
+        let ended = started.wait().await;
+        if is_own || holding.parts.stop.is_cancelled() {
+            if let Err(error) = ended {
+                tracing::debug!(%error, "a changed sign-in could not be read");
+            }
+            return;
+        }
+    }
+}
+
 /// The reason for which requests cannot be sent. A refusal by a server whose entry names no
 /// sign-in, and which leads to none, stays that refusal.
 pub(crate) fn fault(holding: &Holding, error: &SignInError) -> CredentialFault {
     let is_unstated = match &holding.entry().mode {
         Mode::Person(person) => person.is_unstated,
-        Mode::Machine(_) | Mode::Faulty(_) => false,
+        Mode::Machine(_) | Mode::Exchange(_) | Mode::Faulty(_) => false,
     };
     let leads_nowhere =
         matches!(error, SignInError::Discovery(DiscoveryError::NoResourceMetadata { .. }));
@@ -97,6 +143,6 @@ fn noted(holding: &Holding, outcome: Outcome) -> Outcome {
 fn is_repeatable(holding: &Holding) -> bool {
     holding.with_state(|state| {
         let held = state.held.as_ref();
-        held.is_some_and(|held| held.value.grant.origin == TokenGrant::ClientCredentials)
+        held.is_some_and(|held| held.value.grant.origin.is_repeatable())
     })
 }

@@ -10,7 +10,6 @@ use narthex_oauth::client::Freshness;
 use tokio::time::sleep;
 
 use crate::{
-    entry::Mode,
     holding::{Holding, Parts},
     job::{self, Job},
 };
@@ -22,10 +21,7 @@ const IDLE: u64 = 24 * 3600;
 
 /// Looks after an idle grant for as long as its credential lives, if the entry asks for it.
 pub(crate) fn watch(holding: &Arc<Holding>) {
-    let wants = match &holding.entry().mode {
-        Mode::Person(person) => person.keep_alive,
-        Mode::Machine(_) | Mode::Faulty(_) => false,
-    };
+    let wants = holding.entry().person().is_ok_and(|person| person.keep_alive);
     if wants && holding.begins_keep_alive() {
         let (weak, parts) = (Arc::downgrade(holding), Arc::clone(&holding.parts));
         let options = &holding.parts.options;
@@ -55,7 +51,8 @@ fn is_idle(holding: &Holding) -> bool {
         state.held.as_ref().is_some_and(|held| {
             let grant = &held.value.grant;
             let is_old = now >= grant.tokens.obtained_at.saturating_add(IDLE);
-            is_old && grant.can_renew() && grant.freshness(now) != Freshness::Fresh
+            let is_of_person = !grant.origin.is_repeatable();
+            is_of_person && is_old && grant.can_renew() && grant.freshness(now) != Freshness::Fresh
         })
     })
 }

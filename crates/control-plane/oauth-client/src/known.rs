@@ -10,8 +10,9 @@ use std::{
 
 use crate::{
     credential::ServerCredential,
-    entry::{Entry, SignInTarget},
+    entry::{Entry, Mode, SignInTarget},
     holding::{Holding, Parts},
+    state::Trouble,
     store::GrantKey,
 };
 
@@ -35,6 +36,25 @@ impl Known {
     /// All credentials, by grant.
     pub(crate) fn by_grant(&self) -> Vec<(GrantKey, OfGrant)> {
         self.all().iter().map(|(key, of)| (key.clone(), of.clone())).collect()
+    }
+
+    /// Has the servers of a human try again that wait for the identity of this human.
+    pub(crate) fn has_new_identity(&self, parts: &Parts, user: &str) {
+        let of_user = |key: &GrantKey| key.user.as_deref() == Some(user);
+        for (key, of) in self.by_grant().into_iter().filter(|(key, _)| of_user(key)) {
+            let waiting: Vec<_> = of.iter().filter(|one| waits_for_identity(one)).collect();
+            for one in &waiting {
+                one.holding.update(|state| {
+                    state.trouble = None;
+                    // The exchange comes first again.
+                    state.fallback_until = None;
+                    state.attempt = None;
+                });
+            }
+            if !waiting.is_empty() {
+                parts.changed(&key);
+            }
+        }
     }
 
     /// Number of grants.
@@ -68,4 +88,14 @@ impl Known {
 /// True if a link has this credential, or a task of it runs.
 fn is_used(credential: &Arc<ServerCredential>) -> bool {
     Arc::strong_count(credential) > 1 || Arc::strong_count(&credential.holding) > 1
+}
+
+/// True if an exchange has failed, as there was no identity of the human.
+fn waits_for_identity(credential: &Arc<ServerCredential>) -> bool {
+    let entry = credential.holding.entry();
+    let is_waiting = |trouble: &Trouble| trouble.fault.needs_consent();
+    matches!(entry.mode, Mode::Exchange(_))
+        && credential.holding.with_state(|state| {
+            state.fallback_until.is_some() || state.trouble.as_ref().is_some_and(is_waiting)
+        })
 }

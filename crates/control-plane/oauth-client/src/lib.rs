@@ -9,6 +9,7 @@
 //! that it is for, and sealed in the store.
 
 mod attempt_row;
+mod attempts;
 mod belonging;
 mod client_choice;
 mod consent;
@@ -17,25 +18,33 @@ mod device;
 mod discover;
 mod entry;
 mod error;
+mod exchange;
 mod fetch;
 mod file_store;
 mod finish;
+mod first_request;
 mod grant_row;
 mod guard;
 mod holding;
+mod identity;
+mod identity_row;
 mod job;
 mod keep_alive;
 mod known;
+mod lease;
 mod loading;
 mod machine;
 mod memory_store;
 mod options;
 mod renewal;
+mod shared_clients;
 mod sign_ins;
 mod sign_out;
 mod state;
+mod status;
 pub mod store;
 mod tables;
+mod work;
 
 pub use self::{
     consent::BeginAs,
@@ -43,9 +52,13 @@ pub use self::{
     entry::SignInTarget,
     error::SignInError,
     file_store::FileStore,
-    finish::{BrowserAnswer, Finished},
+    finish::{BrowserAnswer, Finished, Unfinished},
+    guard::Guard,
+    identity_row::LoginIdentity,
     memory_store::MemoryStore,
     options::{Clock, NoHooks, RedirectBases, SignInHooks, SignInOptions, SystemClock},
-    sign_ins::{Begun, GrantStatus, SignIns},
+    shared_clients::{IssuerRule, NoIssuer, SharedClient, SharedClients},
+    sign_ins::{Begun, Prepared, SignIns},
     sign_out::{Revoked, SignedOut},
+    status::{ClientOrigin, GrantStatus},
 };

@@ -1,7 +1,5 @@
 //! The grant of a server, as the store has it.
 
-use std::sync::Arc;
-
 use narthex_model::OAuthTokens;
 use narthex_oauth::{
     client::{Grant, TokenGrant, Tokens},
@@ -14,7 +12,6 @@ use crate::{
     entry::{Entry, Mode},
     grant_row::GrantValue,
     holding::Holding,
-    job::{self, Job},
     store::GrantRow,
 };
 
@@ -43,39 +40,15 @@ pub(crate) async fn load(holding: &Holding) -> Result<(), SignInError> {
         Some(row) => {
             let is_known = holding
                 .with_state(|state| state.held.as_ref().is_some_and(|held| held.is_of(&row)));
-            if !is_known {
-                holding.adopt(&row)?;
+            match is_known {
+                true => holding.see_facts(&row),
+                false => holding.adopt(&row)?,
             }
         }
         None => holding.forget(),
     }
     holding.update(|state| state.read_at = Some(now));
     Ok(())
-}
-
-/// Reads the store again, as a row may have changed.
-///
-/// A grant whose row is gone is forgotten at once, whatever task runs (C29). Other changes are read
-/// after that task: it may have read an older row.
-pub(crate) async fn read_again(holding: Arc<Holding>) {
-    let store = &holding.parts.options.store;
-    let held = holding.with_state(|state| state.held.as_ref().map(|held| held.generation));
-    if let Some(generation) = held
-        && let Ok(None) = store.grant(holding.key.clone()).await
-    {
-        holding.forget_generation(generation);
-    }
-    loop {
-        let started = job::start(&holding, Job::Load);
-        let is_own = started.is_own;
-        let ended = started.wait().await;
-        if is_own || holding.parts.stop.is_cancelled() {
-            if let Err(error) = ended {
-                tracing::debug!(%error, "a changed sign-in could not be read");
-            }
-            return;
-        }
-    }
 }
 
 /// Takes over a row that another process has written.

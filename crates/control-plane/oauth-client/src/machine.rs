@@ -60,7 +60,7 @@ pub(crate) async fn request(
 }
 
 /// True if a stored token is another one than that in memory, and can be sent.
-fn is_other(holding: &Holding, row: &GrantRow, entry: &Entry) -> bool {
+pub(crate) fn is_other(holding: &Holding, row: &GrantRow, entry: &Entry) -> bool {
     let is_known =
         holding.with_state(|state| state.held.as_ref().is_some_and(|held| held.is_of(row)));
     let is_fresh = |held: Held| held.value.grant.freshness(holding.now()) == Freshness::Fresh;

@@ -109,6 +109,15 @@ impl TokenStore for MemoryStore {
         done(())
     }
 
+    fn drop_attempts(&self, key: GrantKey) -> Stored<'_, ()> {
+        self.tables().drop_attempts(&key);
+        done(())
+    }
+
+    fn open_attempts(&self, workspace: String) -> Stored<'_, Vec<String>> {
+        done(self.tables().open_attempts(&workspace, self.clock.now()))
+    }
+
     fn take_attempt(&self, state_hash: String) -> Stored<'_, Option<AttemptRow>> {
         let now_s = self.clock.now();
         done(self.tables().take_attempt(&state_hash, now_s))

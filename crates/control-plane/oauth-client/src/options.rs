@@ -3,11 +3,15 @@
 use std::{fmt, sync::Arc, time::SystemTime};
 
 use narthex_http_client::{CertificateDer, Proxies};
+use narthex_oauth::client::ClientIdentity;
 use tokio::runtime::Handle;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use url::Url;
 
-use crate::store::{ClientKey, GrantFacts, GrantKey, TokenStore};
+use crate::{
+    shared_clients::SharedClients,
+    store::{ClientKey, GrantFacts, GrantKey, TokenStore},
+};
 
 /// Settings of the sign-ins of one process.
 #[derive(Debug, Clone)]
@@ -24,6 +28,8 @@ pub struct SignInOptions {
     pub redirect_base: RedirectBases,
     /// The address of narthex's client id metadata document, if it has a public one.
     pub client_metadata_url: Option<Url>,
+    /// Clients that an operator has registered, for servers whose entries name none (Q6).
+    pub shared_clients: SharedClients,
     /// The name that people see when they consent.
     pub client_name: String,
     /// The workspace of servers that belong to no human.
@@ -68,10 +74,37 @@ pub trait SignInHooks: Send + Sync + fmt::Debug {
         let _unused = (key, facts);
     }
 
+    /// A request for tokens of a grant has failed (C25). The facts have the time and the reason;
+    /// the tokens, if they are dropped, are reported by [`Self::on_tokens_changed`] as well.
+    fn on_tokens_failed(&self, key: &GrantKey, facts: &GrantFacts) {
+        let _unused = (key, facts);
+    }
+
     /// The page at which the human of a grant begins a sign-in, in a browser of their own. `None`
     /// if there is none.
     fn page_of(&self, key: &GrantKey) -> Option<Url> {
         let _unused = key;
+        None
+    }
+
+    /// Narthex's client at a login provider, as the settings of the daemon have it. `None` if no
+    /// provider has this name.
+    fn login_client(&self, provider: &str) -> Option<ClientIdentity> {
+        let _unused = provider;
+        None
+    }
+
+    /// True if the operator lists a server as one that may have tokens for identities of a login
+    /// provider. `None` if the operator has no such list.
+    fn exchanges_for(&self, provider: &str, server: &Url) -> Option<bool> {
+        let _unused = (provider, server);
+        None
+    }
+
+    /// The page at which a human signs in to narthex with a login provider. `None` if there is
+    /// none.
+    fn login_page(&self, provider: &str) -> Option<Url> {
+        let _unused = provider;
         None
     }
 

@@ -1,6 +1,6 @@
 //! Renewal of tokens: one process at a time, stored before they are used (C23).
 
-use std::{sync::Arc, time::Duration};
+use std::{fmt::Display, sync::Arc, time::Duration};
 
 use narthex_oauth::{
     client::{
@@ -10,7 +10,7 @@ use narthex_oauth::{
     metadata::ServerMetadata,
     scopes::Scopes,
 };
-use tokio::time::{Instant, sleep};
+use tokio::time::sleep;
 use url::Url;
 
 use crate::{
@@ -19,22 +19,15 @@ use crate::{
     consent::{self, Consent},
     discover::Search,
     entry::{Entry, Person},
-    fetch::POST_TIME,
     grant_row::{Client, ClientKind, GrantValue, Held},
     guard::Guard,
-    holding::Holding,
+    holding::{Holding, Parts},
+    lease::{Right, Wish},
     loading::take_over,
     state::Unsaved,
-    store::{GrantFacts, GrantRow, LeaseOutcome},
+    store::{GrantFacts, GrantKey, GrantRow},
 };
 
-/// Life of a lease, in milliseconds: longer than the request that it is for.
-const LEASE_MS: u64 = 30_000;
-const _: () = assert!(POST_TIME.as_millis() * 2 < LEASE_MS as u128);
-/// Longest wait for a process that has the lease.
-const LEASE_WAIT: Duration = Duration::from_secs(45);
-/// Bounds of the pause before the row is read again, in milliseconds.
-const PAUSE_MS: (u64, u64) = (10, 250);
 /// Pauses before a store that failed is asked again.
 const STORE_PAUSES: [Duration; 2] = [Duration::from_millis(100), Duration::from_millis(500)];
 
@@ -52,13 +45,6 @@ struct Plan {
     metadata: ServerMetadata,
     client: Client,
     resource: Option<String>,
-}
-
-/// The right to renew.
-enum Right {
-    Mine,
-    /// Another process has renewed or dropped the grant; the memory has its result.
-    NotNeeded,
 }
 
 /// Renews the tokens of a grant, or takes over the result of another process. If the grant has
@@ -88,9 +74,30 @@ pub(crate) async fn renew(holding: &Holding) -> Result<(), SignInError> {
     let guard = holding.guard().await;
     let renewal = Renewal { holding, entry: &entry, person, guard: &guard, held: &held };
     let Some(plan) = renewal.plan().await? else { return Ok(()) };
-    match renewal.right().await? {
-        Right::Mine => renewal.exchange(plan).await,
-        Right::NotNeeded => Ok(()),
+    match has_right(holding, &entry, &held).await? {
+        true => renewal.exchange(plan).await,
+        false => Ok(()),
+    }
+}
+
+/// True if this process has the right to renew a grant. If another process has renewed or dropped
+/// the grant, the memory has its result.
+///
+/// # Errors
+/// When the store fails, or another process renews for too long.
+pub(crate) async fn has_right(
+    holding: &Holding,
+    entry: &Entry,
+    held: &Held,
+) -> Result<bool, SignInError> {
+    let wish = Wish { key: &holding.key, owner: holding.owner(), server: &entry.alias };
+    match wish.right(&holding.parts, |row| held.is_of(row)).await? {
+        Right::Mine => Ok(true),
+        Right::Written(row) => take_over(holding, &row).map(|()| false),
+        Right::Gone => {
+            holding.forget();
+            Ok(false)
+        }
     }
 }
 
@@ -133,8 +140,16 @@ impl Renewal<'_> {
             let identity = ClientIdentity::new(id, secret, listed);
             Some(Client { identity, kind, redirect_uri: String::new() })
         };
+        let shared = || {
+            // A client that the settings have no more is not used any more.
+            let clients = &holding.parts.options.shared_clients;
+            let mut all = clients.at(&grant.issuer, &holding.key, &self.entry.url);
+            let identity = all.find(|one| one.client_id == grant.client_id)?.identity(listed);
+            Some(Client { identity, kind, redirect_uri: String::new() })
+        };
         let client = match kind {
             ClientKind::Preregistered => own(),
+            ClientKind::Shared => shared(),
             ClientKind::Document | ClientKind::Registered => client.clone(),
         };
         let Some(client) = client else {
@@ -165,49 +180,6 @@ impl Renewal<'_> {
             // The places of the last sign-in serve on.
             Err(_error) if is_known => Ok(None),
             Err(error) => Err(error),
-        }
-    }
-
-    /// Waits for the right to renew, which one process has at a time.
-    async fn right(&self) -> Result<Right, SignInError> {
-        let Self { holding, entry, held, .. } = self;
-        let options = &holding.parts.options;
-        let until = Instant::now() + LEASE_WAIT;
-        loop {
-            let key = holding.key.clone();
-            let leased = options.store.lease(key.clone(), holding.owner(), LEASE_MS).await?;
-            match leased {
-                LeaseOutcome::Absent => {
-                    holding.forget();
-                    return Ok(Right::NotNeeded);
-                }
-                LeaseOutcome::Taken(row) if held.is_of(&row) => {
-                    return Ok(Right::Mine);
-                }
-                LeaseOutcome::Taken(row) => {
-                    // Another process has renewed. With its own facts, this ends the lease alone.
-                    let (generation, facts) = (row.generation, row.facts.clone());
-                    options.store.note_failure(key, generation, facts).await?;
-                    take_over(holding, &row)?;
-                    return Ok(Right::NotNeeded);
-                }
-                LeaseOutcome::Held { wait_ms } => {
-                    if Instant::now() >= until {
-                        return Err(SignInError::Busy { server: entry.alias.clone() });
-                    }
-                    let (least, most) = PAUSE_MS;
-                    let pause = sleep(Duration::from_millis(wait_ms.clamp(least, most)));
-                    tokio::select! {
-                        () = pause => {}
-                        () = holding.parts.stop.cancelled() => return Err(SignInError::Stopped),
-                    }
-                    let row = options.store.grant(key).await?;
-                    if let Some(row) = row.filter(|row| !held.is_of(row)) {
-                        take_over(holding, &row)?;
-                        return Ok(Right::NotNeeded);
-                    }
-                }
-            }
         }
     }
 
@@ -291,6 +263,9 @@ impl Renewal<'_> {
             state.facts.failed_at = failed_at;
             state.facts.failure.clone_from(&failure);
         });
+        holding
+            .parts
+            .failed(&holding.key, &GrantFacts { failed_at, failure, ..held.facts.clone() });
         self.ask().await
     }
 
@@ -303,6 +278,11 @@ impl Renewal<'_> {
                 state.refused = Some(generation);
             }
         });
+        let state = self.holding.state();
+        if self.entry.falls_back() && state.usable(now).is_none() && !state.has_fallen_back(now) {
+            // The exchange comes first.
+            return Ok(());
+        }
         let further: Scopes = self.grant().requested.clone();
         consent::open(self.holding, Consent { further, ..Consent::default() }).await
     }
@@ -320,11 +300,12 @@ pub(crate) async fn note(
     holding: &Holding,
     held: Option<&Held>,
     facts: &GrantFacts,
-    refusal: &Refusal,
+    failure: &(dyn Display + Sync),
 ) {
-    let (failed_at, failure) = (Some(holding.now()), Some(refusal.to_string()));
+    let (failed_at, failure) = (Some(holding.now()), Some(failure.to_string()));
     let facts = GrantFacts { failed_at, failure, ..facts.clone() };
     holding.update(|state| state.facts = facts.clone());
+    holding.parts.failed(&holding.key, &facts);
     let Some(held) = held else { return };
     let (key, generation) = (holding.key.clone(), held.generation);
     if let Err(error) = holding.parts.options.store.note_failure(key, generation, facts).await {
@@ -334,8 +315,8 @@ pub(crate) async fn note(
 
 /// Stores renewed tokens, and uses them only then. A result that the store does not take stays in
 /// memory until the next try, as its refresh token is the only one that still counts.
-async fn save(holding: &Holding, unsaved: Arc<Unsaved>) -> Result<(), SignInError> {
-    let written = written(holding, &unsaved).await;
+pub(crate) async fn save(holding: &Holding, unsaved: Arc<Unsaved>) -> Result<(), SignInError> {
+    let written = written(&holding.parts, &holding.key, &unsaved).await;
     let row = match written {
         Ok(row) => row,
         Err(error) => {
@@ -363,11 +344,17 @@ async fn save(holding: &Holding, unsaved: Arc<Unsaved>) -> Result<(), SignInErro
 }
 
 /// The stored row; `None` if another has written since.
-async fn written(holding: &Holding, unsaved: &Unsaved) -> Result<Option<GrantRow>, SignInError> {
-    let store = &holding.parts.options.store;
+///
+/// # Errors
+/// When the store takes the row at none of several tries.
+pub(crate) async fn written(
+    parts: &Parts,
+    key: &GrantKey,
+    unsaved: &Unsaved,
+) -> Result<Option<GrantRow>, SignInError> {
+    let store = &parts.options.store;
     let Unsaved { generation, value, facts } = unsaved;
-    let write =
-        || store.renew_grant(holding.key.clone(), *generation, value.to_stored(), facts.clone());
+    let write = || store.renew_grant(key.clone(), *generation, value.to_stored(), facts.clone());
     for pause in STORE_PAUSES {
         match write().await {
             Ok(row) => return Ok(row),

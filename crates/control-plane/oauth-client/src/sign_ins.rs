@@ -4,27 +4,31 @@ use std::{fmt, sync::Arc};
 
 use narthex_model::SharedGrant;
 use narthex_oauth::client::{ClientDocument, redirect_uri};
-use narthex_upstream::{CredentialQuery, CredentialSource, Credentials, changes};
+use narthex_upstream::{
+    CredentialQuery, CredentialSource, Credentials, FinishFault, Finishing, SignInRedirect, changes,
+};
 use tokio::sync::broadcast;
 use url::Url;
 
 use crate::{
-    SignInError, SignInTarget,
+    SignInError, SignInTarget, attempts,
     consent::{self, BeginAs, Consent},
     credential::ServerCredential,
     device::{self, DeviceBegun, DeviceState, Devices},
-    entry::{Entry, place},
+    entry::{Entry, Mode, place},
+    exchange,
     fetch::Fetcher,
-    finish::{self, BrowserAnswer, Finished},
+    finish::{self, BrowserAnswer, Finished, Unfinished},
     holding::{Holding, Parts},
+    identity_row::{self, LoginIdentity},
     job::{self, Job},
     keep_alive,
     known::Known,
-    loading,
     options::SignInOptions,
     sign_out::{self, SignedOut},
     state::OpenAttempt,
-    store::{GrantFacts, GrantKey},
+    status::{GrantStatus, newest},
+    store::{GrantFacts, GrantKey, StoreFault},
 };
 
 /// Number of changes that a slow subscriber may miss.
@@ -57,13 +61,11 @@ pub struct Begun {
     pub redirect_uri: Url,
 }
 
-/// The status of a grant.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct GrantStatus {
-    /// The facts of the grant, or of the last one.
-    pub facts: GrantFacts,
-    /// The address at which a person can sign in.
-    pub pending: Option<Url>,
+/// A server for which all is found that a sign-in needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Prepared {
+    /// True if the server has answered a request without a token: it may need no sign-in.
+    pub is_open: bool,
 }
 
 /// Shows the number of servers alone.
@@ -81,6 +83,7 @@ impl SignIns {
         let parts = Parts {
             fetcher: Fetcher::new(&options),
             changes: broadcast::Sender::new(CHANGES),
+            failures: broadcast::Sender::new(CHANGES),
             stop: options.shutdown.child_token(),
             options,
         };
@@ -98,6 +101,24 @@ impl SignIns {
     #[must_use]
     pub fn changes(&self) -> broadcast::Receiver<GrantKey> {
         self.inner.parts.changes.subscribe()
+    }
+
+    /// The grants for which a request for tokens fails from now on, with the time and the reason.
+    #[must_use]
+    pub fn failures(&self) -> broadcast::Receiver<(GrantKey, GrantFacts)> {
+        self.inner.parts.failures.subscribe()
+    }
+
+    /// Compares the open attempts of this process with the store, which another process may have
+    /// ended. The address of one that has ended is shown no longer. If no tokens follow, the grant
+    /// is among the [changes](Self::changes), so that another attempt is opened.
+    ///
+    /// Costs nothing while no attempt is open. The owner calls it again and again.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn see_ended_attempts(&self) -> Result<(), StoreFault> {
+        attempts::see_ended(&self.inner.parts, &self.inner.known).await
     }
 
     /// Starts a sign-in by a person, or gives the open one.
@@ -135,16 +156,25 @@ impl SignIns {
     }
 
     /// Finds the authorization server of a server, and registers narthex there if that is the way:
-    /// what a later sign-in needs (X-M13). No sign-in begins, and nothing else is stored.
+    /// what a later sign-in needs (X-M13). No sign-in begins, and nothing else is stored. The
+    /// server is asked once without a token, as its refusal may name its metadata.
     ///
     /// # Errors
     /// When the authorization server cannot be found, or takes no client.
-    pub async fn prepare(&self, server: &SignInTarget) -> Result<(), SignInError> {
+    pub async fn prepare(&self, server: &SignInTarget) -> Result<Prepared, SignInError> {
         let SignInTarget { key, alias, url, auth, session: _ } = server;
         let parts = Arc::clone(&self.inner.parts);
         let holding = Holding::new(parts, key.clone(), Entry::new(alias, url, auth), 0);
         let options = &self.inner.parts.options;
-        let preparing = async move { consent::prepare(&holding).await };
+        let preparing = async move {
+            let is_open = match &holding.entry().mode {
+                Mode::Exchange(_) => exchange::prepare(&holding).await?,
+                Mode::Person(_) | Mode::Machine(_) | Mode::Faulty(_) => {
+                    consent::prepare(&holding).await?
+                }
+            };
+            Ok(Prepared { is_open })
+        };
         let ended = options.tasks.spawn_on(preparing, &options.runtime).await;
         ended.unwrap_or(Err(SignInError::Stopped))
     }
@@ -156,7 +186,7 @@ impl SignIns {
     /// # Errors
     /// When the answer belongs to no open attempt, came to the address of another server, or the
     /// authorization server gives no tokens.
-    pub async fn finish(&self, answer: BrowserAnswer<'_>) -> Result<Finished, SignInError> {
+    pub async fn finish(&self, answer: BrowserAnswer<'_>) -> Result<Finished, Unfinished> {
         let BrowserAnswer { query, server, session } = answer;
         let (me, query) = (self.clone(), query.to_owned());
         let (server, session) = (server.map(str::to_owned), session.map(str::to_owned));
@@ -166,10 +196,10 @@ impl SignIns {
         };
         let options = &self.inner.parts.options;
         let ended = options.tasks.spawn_on(finishing, &options.runtime).await;
-        ended.unwrap_or(Err(SignInError::Stopped))
+        ended.unwrap_or_else(|_ended| Err(SignInError::Stopped.into()))
     }
 
-    async fn finish_here(&self, answer: BrowserAnswer<'_>) -> Result<Finished, SignInError> {
+    async fn finish_here(&self, answer: BrowserAnswer<'_>) -> Result<Finished, Unfinished> {
         let known = &self.inner.known;
         // The address of an entry may have changed since its attempt was opened.
         let is_current = |key: &GrantKey, server: &Url| {
@@ -177,7 +207,7 @@ impl SignIns {
             all.is_empty() || of_place(&all, server).is_some()
         };
         let end = finish::finish(&self.inner.parts, answer, is_current).await?;
-        let finish::End { state_hash, key, alias, server, outcome } = end;
+        let finish::End { state_hash, is_proved, key, alias, server, outcome } = end;
         let all = known.of(&key);
         let has_it = |one: &&Arc<ServerCredential>| {
             let is_it = |open: &Arc<OpenAttempt>| open.state_hash == state_hash;
@@ -198,16 +228,12 @@ impl SignIns {
                 Ok(Finished { key, alias, facts: row.facts })
             }
             Err(failed) => {
-                for one in &all {
-                    let is_it = |open: &Arc<OpenAttempt>| open.state_hash == state_hash;
-                    one.holding.update(|state| {
-                        state.attempt = state.attempt.take().filter(|open| !is_it(open));
-                    });
-                }
+                let reopens_at = self.inner.parts.now().saturating_add(attempts::REOPENS);
+                all.iter().for_each(|one| one.holding.attempt_ended(&state_hash, reopens_at));
                 if let (Some(own), Some(next)) = (own, failed.next) {
                     consent::show(&own.holding, &alias, *next).await;
                 }
-                Err(failed.error)
+                Err(Unfinished { error: failed.error, key: Some(Box::new(key)), is_proved })
             }
         }
     }
@@ -246,16 +272,32 @@ impl SignIns {
         let mut had_grant = done.had_grant;
         for one in &known {
             had_grant |= one.holding.with_state(|state| state.held.is_some());
-            if let Some(open) = one.holding.signed_out() {
-                // A page that is still open signs no human in again.
-                drop(parts.options.store.take_attempt(open.state_hash.clone()).await);
-            }
+            one.holding.signed_out();
         }
         if had_grant {
             parts.options.hooks.on_tokens_changed(key, None);
             parts.changed(key);
         }
         Ok(done)
+    }
+
+    /// Keeps the identity of a human who has signed in to narthex, for exchanges (C31).
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn keep_identity(&self, user: &str, login: LoginIdentity) -> Result<(), SignInError> {
+        let Inner { parts, known, devices: _ } = &*self.inner;
+        identity_row::keep(parts, user, login).await?;
+        known.has_new_identity(parts, user);
+        Ok(())
+    }
+
+    /// Forgets the identities of a human who has signed out of narthex. True if there was one.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn forget_identities(&self, user: &str) -> Result<bool, SignInError> {
+        identity_row::forget(&self.inner.parts, user).await
     }
 
     /// The status of a grant, from memory. `None` if nothing is known of it.
@@ -288,9 +330,13 @@ impl SignIns {
     /// Reads a grant again that another process may have stored or dropped. Does nothing for a
     /// server that this process does not know, and does not wait.
     pub fn changed_elsewhere(&self, key: &GrantKey) {
-        let options = &self.inner.parts.options;
-        for one in self.inner.known.of(key).iter().filter(|one| one.holding.may_have_read()) {
-            let reading = loading::read_again(Arc::clone(&one.holding));
+        let Inner { parts, known, devices: _ } = &*self.inner;
+        if let Some(user) = identity_row::human_of(key) {
+            known.has_new_identity(parts, user);
+        }
+        let options = &parts.options;
+        for one in known.of(key).iter().filter(|one| one.holding.may_have_read()) {
+            let reading = job::read_again(Arc::clone(&one.holding));
             drop(options.tasks.spawn_on(reading, &options.runtime));
         }
     }
@@ -346,6 +392,16 @@ impl CredentialSource for SignIns {
         };
         Some(self.hold(&server))
     }
+
+    /// Finishes a sign-in for a program that embeds the registry: it has no login, so no session.
+    fn finish_auth(&self, redirect: SignInRedirect) -> Finishing<'_> {
+        Box::pin(async move {
+            let (query, server) = (redirect.query.expose(), redirect.server.as_deref());
+            let done = self.finish(BrowserAnswer { query, server, session: None }).await;
+            let refused = |ended: Unfinished| FinishFault::Refused { why: ended.error.to_string() };
+            done.map(|done| done.alias).map_err(refused)
+        })
+    }
 }
 
 /// The open attempt, if this browser may finish it.
@@ -364,23 +420,6 @@ fn of_place<'k>(
     known: &'k [Arc<ServerCredential>],
     server: &Url,
 ) -> Option<&'k Arc<ServerCredential>> {
-    let place = place(server);
-    known.iter().rfind(|one| one.holding.entry().place() == place)
-}
-
-/// The status of the server that was asked for last, and of no other address of its grant.
-fn newest(known: &[Arc<ServerCredential>]) -> Option<GrantStatus> {
-    let place = known.last()?.holding.entry().place();
-    let is_here = |one: &&Arc<ServerCredential>| one.holding.entry().place() == place;
-    known.iter().rev().filter(is_here).find_map(|one| status(&one.holding))
-}
-
-fn status(holding: &Holding) -> Option<GrantStatus> {
-    let now = holding.now();
-    holding.with_state(|state| {
-        let pending = state.open_attempt(now).map(|open| open.url.clone());
-        let facts = state.facts.clone();
-        let is_known = state.held.is_some() || pending.is_some() || facts.failed_at.is_some();
-        is_known.then_some(GrantStatus { facts, pending })
-    })
+    let wanted = place(server);
+    known.iter().rfind(|one| place(&one.holding.entry().url) == wanted)
 }

@@ -36,8 +36,8 @@ pub enum Revoked {
     Nothing,
 }
 
-/// Revokes the tokens of a grant, and drops its row. Of `entries`, only the settings of the server
-/// that the tokens were given for are used.
+/// Revokes the tokens of a grant, and drops its row and its open attempts. Of `entries`, only the
+/// settings of the server that the tokens were given for are used.
 ///
 /// # Errors
 /// When the store fails.
@@ -46,13 +46,15 @@ pub(crate) async fn sign_out(
     key: &GrantKey,
     entries: &[Arc<Entry>],
 ) -> Result<SignedOut, SignInError> {
+    // A page that is still open signs no human in again, whatever process has opened it.
+    parts.options.store.drop_attempts(key.clone()).await?;
     let row = parts.options.store.grant(key.clone()).await?;
     let Some(row) = row else {
         return Ok(SignedOut { had_grant: false, revoked: Revoked::Nothing });
     };
     let revoked = match GrantValue::from_stored(&row.value) {
         Some(value) => {
-            let entry = entries.iter().rfind(|entry| entry.place() == value.server);
+            let entry = entries.iter().rfind(|entry| entry.has_place(&value.server));
             revoke(parts, &value, entry.map(|entry| &**entry)).await
         }
         None => Revoked::Failed("the stored tokens cannot be read".to_owned()),
@@ -93,6 +95,10 @@ fn identity(client: Option<&Client>, entry: Option<&Entry>, id: &str) -> ClientI
     let own = entry.and_then(|entry| match &entry.mode {
         Mode::Person(person) => person.settings.client.clone(),
         Mode::Machine(machine) => Some(machine.client_at(None)),
+        Mode::Exchange(exchanged) => match &exchanged.fallback {
+            Some(person) => person.settings.client.clone(),
+            None => exchanged.exchange.settings.client.clone(),
+        },
         Mode::Faulty(_) => None,
     });
     let own = own.filter(|own| own.id == id);

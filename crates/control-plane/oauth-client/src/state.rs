@@ -26,12 +26,17 @@ pub(crate) struct State {
     pub(crate) refused: Option<u64>,
     /// The open attempt.
     pub(crate) attempt: Option<Arc<OpenAttempt>>,
+    /// The time from which another attempt may be opened, after one that has ended without tokens.
+    pub(crate) reopens_at: Option<u64>,
     /// The latest failure, if no success has followed.
     pub(crate) trouble: Option<Trouble>,
     /// The facts of the grant, or of the last one.
     pub(crate) facts: GrantFacts,
     /// A renewed grant that the store did not take yet.
     pub(crate) unsaved: Option<Arc<Unsaved>>,
+    /// The time until which a person signs in, as an exchange was refused for good, in seconds
+    /// since 1970.
+    pub(crate) fallback_until: Option<u64>,
     /// Scopes that the server has asked for, for a consent that the human begins.
     pub(crate) wanted: Scopes,
 }
@@ -118,7 +123,10 @@ impl State {
         if self.is_renewable() {
             return trouble.unwrap_or(Need::Renew);
         }
-        if let Some(attempt) = self.open_attempt(now) {
+        // Where an exchange gives the tokens again, an attempt that is open hinders nothing.
+        if kind == Kind::Person
+            && let Some(attempt) = self.open_attempt(now)
+        {
             // Another process may have finished it.
             return match read_at < now {
                 true => Need::Load,
@@ -144,6 +152,19 @@ impl State {
         held.is_some_and(|held| {
             self.refused != Some(held.generation) && held.value.grant.can_renew()
         })
+    }
+
+    /// True if tokens of an entry with an exchange and a fallback come from a person now: they came
+    /// from one and are not gone, or the exchange was refused.
+    pub(crate) fn is_of_person(&self, now: u64) -> bool {
+        let is_signed_in = |held: &Arc<Held>| !held.value.grant.origin.is_repeatable();
+        let lives = self.usable(now).is_some() || self.is_renewable();
+        (lives && self.held.as_ref().is_some_and(is_signed_in)) || self.has_fallen_back(now)
+    }
+
+    /// True if the exchange was refused for good, a short time ago.
+    pub(crate) fn has_fallen_back(&self, now: u64) -> bool {
+        self.fallback_until.is_some_and(|until| now < until)
     }
 
     /// The grant, if its access token can be sent.

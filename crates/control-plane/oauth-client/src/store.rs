@@ -158,6 +158,12 @@ pub trait TokenStore: Send + Sync + fmt::Debug {
     /// attempts: beyond it, those that end first make room.
     fn put_attempt(&self, state_hash: String, attempt: AttemptRow) -> Stored<'_, ()>;
 
+    /// Removes all attempts for a grant, of whatever process.
+    fn drop_attempts(&self, key: GrantKey) -> Stored<'_, ()>;
+
+    /// The hashes of the open attempts of a workspace.
+    fn open_attempts(&self, workspace: String) -> Stored<'_, Vec<String>>;
+
     /// Takes an attempt, once. `None` if there is none, or it has ended.
     fn take_attempt(&self, state_hash: String) -> Stored<'_, Option<AttemptRow>>;
 }

@@ -143,6 +143,17 @@ impl Tables {
         self.attempts.insert(state_hash, attempt);
     }
 
+    pub(crate) fn drop_attempts(&mut self, key: &GrantKey) {
+        self.attempts.retain(|_, attempt| attempt.key != *key);
+    }
+
+    pub(crate) fn open_attempts(&self, workspace: &str, now_s: u64) -> Vec<String> {
+        let is_open =
+            |attempt: &AttemptRow| attempt.key.workspace == workspace && attempt.expires_at > now_s;
+        let open = self.attempts.iter().filter(|(_, attempt)| is_open(attempt));
+        open.map(|(hash, _)| hash.clone()).collect()
+    }
+
     pub(crate) fn take_attempt(&mut self, state_hash: &str, now_s: u64) -> Option<AttemptRow> {
         self.attempts.remove(state_hash).filter(|attempt| attempt.expires_at > now_s)
     }
@@ -313,9 +324,18 @@ mod tests {
             let attempt = AttemptRow { key: key("a"), value: Secret::new("v"), expires_at };
             tables.put_attempt(hash.to_owned(), attempt, 0);
         }
+        assert_eq!(tables.open_attempts("w", 10), ["b"]);
+        assert!(tables.open_attempts("other", 0).is_empty());
         assert!(tables.take_attempt("b", 19).is_some());
+        assert!(tables.open_attempts("w", 10).is_empty());
         assert!(tables.take_attempt("b", 19).is_none());
         assert!(tables.take_attempt("a", 10).is_none());
+        for (hash, server) in [("c", "a"), ("d", "b")] {
+            let attempt = AttemptRow { key: key(server), value: Secret::new("v"), expires_at: 10 };
+            tables.put_attempt(hash.to_owned(), attempt, 0);
+        }
+        tables.drop_attempts(&key("a"));
+        assert_eq!(tables.open_attempts("w", 0), ["d"]);
     }
 
     #[test]

@@ -17,6 +17,7 @@ mod discovery;
 mod exchange;
 mod failure;
 mod grant;
+mod identity;
 mod preset;
 mod registration;
 mod request;
@@ -38,9 +39,10 @@ pub use configured::{
 };
 pub use device::{Device, DeviceError, DeviceStep};
 pub use discovery::{Discovery, DiscoveryError, Found, Step};
-pub use exchange::{Subject, TokenExchange, read_id_jag};
+pub use exchange::{Subject, TokenExchange, read_exchanged, read_id_jag};
 pub use failure::{Consequence, Failure, NextState, Refusal, backoff};
 pub use grant::{Freshness, Grant, Reaction, StoredGrantFault};
+pub use identity::{Exchange, Given, Identity, IdentitySource, SETTING_PROVIDER_TOKEN_URL};
 pub use preset::Preset;
 pub use registration::{
     ClientProfile, RegisteredClient, Registering, RegistrationError, RegistrationStep,

@@ -24,6 +24,7 @@ mod door;
 mod exchange;
 mod family;
 mod grant;
+mod introspection;
 mod issuer;
 mod key_cache;
 mod metadata;
@@ -48,15 +49,13 @@ mod tests;
 
 pub use account::{Account, IssueRules};
 pub use answer::{Answer, ErrorCode, Header, OAuthError};
-pub use assertion::{
-    AssertionIssuer, CheckedAssertion, JtiUse, admit_assertions_of, check_assertion,
-};
+pub use assertion::{AssertionIssuer, CheckedAssertion, admit_assertions_of, check_assertion};
 pub use authorize::{
     AuthorizeRefusal, AuthorizeRequest, AuthorizeRules, Checked, PageError, Prompt, ResourceRule,
 };
 pub use bearer::{CHALLENGE_HEADERS, ChallengeAnswer, Refusal, bearer_token};
 pub use client::{BadClientId, Client, ClientId, ClientOrigin, ClientProof, UNUSED_LIFE};
-pub use client_assertion::{CheckedProof, ProofFault};
+pub use client_assertion::{CheckedProof, JtiUse, ProofFault};
 pub use client_keys::ClientKeys;
 pub use code::{CODE_LIFE, CodeRecord, CodeState, USED_CODE_LIFE};
 pub use consent::{
@@ -70,13 +69,14 @@ pub use door::{Door, DoorError, DoorPath, Resource, UnknownResource, WellKnown};
 pub use exchange::{redeem_code, refresh};
 pub use family::{Family, GRACE, REFRESH_LIFE};
 pub use grant::{ACCESS_LIFE, AccessRecord, Grant, NewAccess};
+pub use introspection::{Asker, IntrospectionRequest, introspection};
 pub use issuer::{ForeignAccess, TrustedIssuer};
 pub use key_cache::KeyCache;
 pub use metadata::{
     AUTHORIZE_PATH, Feature, INTROSPECT_PATH, REGISTER_PATH, REVOKE_PATH, ServerFeatures,
     TOKEN_PATH, server_metadata,
 };
-pub use outcome::{Issue, Outcome, introspection};
+pub use outcome::{ASSERTION_USED, Issue, Outcome, UsedAssertion};
 pub use params::{PARAMS_MAX, Params, ParamsError};
 pub use redirect::{BadRule, RedirectError, RedirectKind, RedirectRules, RedirectUri};
 pub use registration::{

@@ -16,3 +16,5 @@ pub const ACCESS_TOKEN: &str = "urn:ietf:params:oauth:token-type:access_token";
 pub const REFRESH_TOKEN: &str = "urn:ietf:params:oauth:token-type:refresh_token";
 /// The profile by which a server says that it takes identity assertions.
 pub const ID_JAG_PROFILE: &str = "urn:ietf:params:oauth:grant-profile:id-jag";
+/// The token type of a token that is a JWT (RFC 8693, 3).
+pub const JWT: &str = "urn:ietf:params:oauth:token-type:jwt";

@@ -30,7 +30,9 @@ pub use objects::definitions::{
     NewDefinition,
 };
 pub use objects::door::{DoorClientRow, DoorConnectionRow, DoorRequestRow, DoorRows};
-pub use objects::door_tokens::{DoorCodeRow, DoorFamilyRow, DoorTokenRow, DoorTokens, UsedCode};
+pub use objects::door_tokens::{
+    DoorCodeRow, DoorFamilyRow, DoorTokenRow, DoorTokens, UsedCode, UsedProof,
+};
 pub use objects::env_bindings::{EnvBindingRow, EnvBindings};
 pub use objects::events::{
     AppendedEvent, EventFeed, EventFilter, EventPage, EventRow, EventRows, EventStream, EventsOf,

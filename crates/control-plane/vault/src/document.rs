@@ -5,7 +5,7 @@
 //! document.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::Arc,
 };
 
@@ -66,8 +66,21 @@ impl Vault {
         };
         let (version, sealed) = sealed.split_once('.').ok_or_else(damaged)?;
         let version = version.parse().ok().and_then(SecretVersion::new).ok_or_else(damaged)?;
+        let associated = associated(workspace, place);
         let key = self.key(workspace, version).await?;
-        open_text(&key, &associated(workspace, place), sealed).map_err(|Closed| damaged())
+        if let Ok(text) = open_text(&key, &associated, sealed) {
+            return Ok(text);
+        }
+        // The key may be one of a deleted workspace that had the same id.
+        self.documents.lock().await.remove(workspace);
+        let key = self.key(workspace, version).await.map_err(|_gone| damaged())?;
+        open_text(&key, &associated, sealed).map_err(|Closed| damaged())
+    }
+
+    /// Drops the keys of documents of all other workspaces from the memory: they were deleted. A
+    /// key that is needed again is read again.
+    pub async fn keep_documents_of(&self, workspaces: &BTreeSet<WorkspaceId>) {
+        self.documents.lock().await.retain(|workspace, _keys| workspaces.contains(workspace));
     }
 
     async fn key(

@@ -4,7 +4,8 @@
 //! * [`SealedBackend`] is narthex's own backend: AES-256-GCM under the keys of a [`KeyRing`], over
 //!   [`SealedRows`], which a database stores. A sealed value opens only as the same version of the
 //!   same name in the same workspace.
-//! * Whole texts are sealed for one place by [`Vault::seal_document`].
+//! * Whole texts are sealed for one place by [`Vault::seal_document`], and without a database by
+//!   [`KeyRing::seal`].
 //! * [`Keeper`] is the place of the key ring: a [`KeyFile`], a [`KeyCommand`] for a keychain, or
 //!   [`GivenKeys`] of the environment.
 //!
@@ -21,6 +22,7 @@ mod ring;
 mod rows;
 mod seal;
 mod sealed;
+mod text;
 mod vault;
 
 pub use backend::{Backend, Doing, Opened, Put, Rotation, Stored, Voucher};
@@ -30,4 +32,5 @@ pub use key::{KeyFault, MasterKey};
 pub use ring::KeyRing;
 pub use rows::{Head, RowsError, RowsResult, SealedRows};
 pub use sealed::SealedBackend;
+pub use text::TextFault;
 pub use vault::{VALUE_MAX, VERSIONS_KEPT, Vault};

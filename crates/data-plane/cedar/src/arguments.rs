@@ -19,7 +19,7 @@ use crate::values;
 pub(crate) const ARGUMENTS: &str = "arguments";
 
 /// The types of the arguments that a rule uses for more than a test of presence.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Kinds(BTreeMap<String, Kind>);
 
 /// The type that a rule requires of an argument.

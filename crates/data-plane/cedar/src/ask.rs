@@ -100,7 +100,9 @@ impl RuleSet {
             matches.failed.extend(0..self.rules.len());
             return;
         };
-        matches.find(&self.plain, &asked, asked.context.clone());
+        if !self.plain.is_empty() {
+            matches.find(&self.plain, &asked, asked.context.clone());
+        }
         if let Arguments::Json(arguments) = question.arguments
             && !self.asking.is_empty()
         {
@@ -118,8 +120,13 @@ impl RuleSet {
     /// The rules whose arguments are of another type than they require, with their rests.
     fn mistyped(&self, given: &Node, asked: &Asked) -> Vec<(usize, Left)> {
         let parts = asked.heads.iter().filter_map(|head| self.asking.by_head.get(head));
-        let left =
-            |number: usize| Some((number, self.rules.get(number)?.typed.as_ref()?.left(given)?));
+        let mut known: Vec<Option<Vec<&str>>> = vec![None; self.kinds.len()];
+        let left = |number: usize| {
+            let typed = self.rules.get(number)?.typed.as_ref()?;
+            let (kinds, known) = (self.kinds.get(typed.kinds)?, known.get_mut(typed.kinds)?);
+            let names = known.get_or_insert_with(|| kinds.mistyped(given));
+            (!names.is_empty()).then(|| (number, typed.left(names)))
+        };
         parts.flat_map(Part::numbers).filter_map(left).collect()
     }
 

@@ -21,6 +21,8 @@ const SHARED_MAX: usize = 8;
 pub(crate) struct Part {
     /// Sets with up to [`JOINED_MAX`] rules each.
     sets: Vec<PolicySet>,
+    /// The numbers of all rules.
+    numbers: Vec<usize>,
     /// One joined rule per set, by its number. A set has none if that would save nothing.
     joined: PolicySet,
 }
@@ -28,6 +30,7 @@ pub(crate) struct Part {
 impl Part {
     /// Adds a rule, whose id no other one has.
     pub(crate) fn add(&mut self, rule: Policy) {
+        self.numbers.extend(number(rule.id()));
         match self.sets.last_mut() {
             Some(set) if set.num_of_policies() < JOINED_MAX => add(set, rule),
             _ => {
@@ -55,7 +58,7 @@ impl Part {
 
     /// Their numbers.
     pub(crate) fn numbers(&self) -> impl Iterator<Item = usize> {
-        self.rules().filter_map(|rule| number(rule.id()))
+        self.numbers.iter().copied()
     }
 
     /// The sets in which a rule may match or fail.

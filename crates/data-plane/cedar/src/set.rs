@@ -44,6 +44,8 @@ pub struct RuleSet {
     pub(crate) asking: Group,
     /// The names that rules use.
     pub(crate) names: Vec<RuleName>,
+    /// The types that rules require of arguments, each once: many rules are about the same ones.
+    pub(crate) kinds: Vec<Kinds>,
 }
 
 /// A rule of a set.
@@ -130,6 +132,7 @@ impl RuleSet {
             plain: Group::default(),
             asking: Group::default(),
             names: Vec::new(),
+            kinds: Vec::new(),
         };
         for Draft { policy, line, rule } in drafts {
             let kinds = check(policy, &rule, line, &mut faults);
@@ -146,12 +149,20 @@ impl RuleSet {
             set.names.extend(named::of(policy).into_iter().map(of_rule));
             let group = if kinds.is_some() { &mut set.asking } else { &mut set.plain };
             group.add(&kept, set.rules.len());
-            let typed = kinds.map(|kinds| Typed::of(&kept, kinds));
+            let typed = kinds.map(|kinds| Typed::of(&kept, set.kinds_number(kinds)));
             set.rules.push(Rule { typed, ..rule });
         }
         set.plain.join();
         set.asking.join();
         if faults.is_empty() { Ok(set) } else { Err(RuleFaults(cut(faults))) }
+    }
+
+    fn kinds_number(&mut self, kinds: Kinds) -> usize {
+        let known = self.kinds.iter().position(|known| *known == kinds);
+        known.unwrap_or_else(|| {
+            self.kinds.push(kinds);
+            self.kinds.len() - 1
+        })
     }
 
     /// Number of rules.

@@ -4,18 +4,15 @@
 //! conditions must hold. Otherwise a rule that names its tool first would apply to other tools.
 
 use cedar_policy::{Policy, PolicyId};
-use narthex_model::json::Node;
 use serde_json::{Value, json};
 
-use crate::{
-    arguments::Kinds,
-    part::{conditions, in_pairs},
-};
+use crate::part::{conditions, in_pairs};
 
 /// A rule that asks for arguments, to be asked without some of them.
 #[derive(Debug)]
 pub(crate) struct Typed {
-    kinds: Kinds,
+    /// The types of its arguments, by their number in the set.
+    pub(crate) kinds: usize,
     id: PolicyId,
     /// The rule in Cedar's JSON, without its conditions; `None` if the rule has no JSON form.
     head: Option<Value>,
@@ -27,8 +24,8 @@ pub(crate) struct Typed {
 pub(crate) struct Left(pub(crate) Option<Policy>);
 
 impl Typed {
-    /// The types of a rule that uses arguments of these types.
-    pub(crate) fn of(rule: &Policy, kinds: Kinds) -> Self {
+    /// The types of a rule that uses arguments of these types, by their number in the set.
+    pub(crate) fn of(rule: &Policy, kinds: usize) -> Self {
         let head = rule.to_json().ok().map(|mut head| {
             head["conditions"] = json!([]);
             head
@@ -38,11 +35,10 @@ impl Typed {
         Self { kinds, id: rule.id().clone(), head, conditions }
     }
 
-    /// The rest of the rule if arguments are of other types than it requires: the rule counts as
-    /// matching if the rest does. `None` if all types are right.
-    pub(crate) fn left(&self, given: &Node) -> Option<Left> {
-        let names = self.kinds.mistyped(given);
-        (!names.is_empty()).then(|| Left(self.without(&names)))
+    /// The rest of the rule if these arguments are of other types than it requires: the rule counts
+    /// as matching if the rest does.
+    pub(crate) fn left(&self, mistyped: &[&str]) -> Left {
+        Left(self.without(mistyped))
     }
 
     /// The rule without the conditions that name one of these arguments.

@@ -4,10 +4,11 @@ use std::{path::Path, time::Duration};
 
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use narthex_model::{
-    ApiKeyAuth, AuthorizationCodeAuth, ClientCredentialsAuth, ClientProof, HeaderSource,
-    HttpTarget, NamedSecret, OAuth, OAuthClient, OAuthPkce, OAuthRegistration, OAuthResource,
-    OAuthTokens, Secret, SecretMethod, SecretName, ServerAuth, ServerDefinition, SharedGrant,
-    StdioTarget, Target, WorkspaceId,
+    ApiKeyAuth, AuthErrorPattern, AuthorizationCodeAuth, ClientCredentialsAuth, ClientProof,
+    ExchangeFallback, ExchangeIdentity, GivenIdentity, HeaderSource, HttpTarget, NamedSecret,
+    OAuth, OAuthClient, OAuthExchange, OAuthPkce, OAuthRegistration, OAuthResource, OAuthTokens,
+    Secret, SecretMethod, SecretName, ServerAuth, ServerDefinition, SharedGrant, StdioTarget,
+    Target, WorkspaceId,
 };
 use sha2::Sha256;
 
@@ -171,6 +172,7 @@ impl Fields {
             audience,
             resource,
             authorization_server,
+            auth_error,
             grant,
         } = auth;
         self.optional(token_url.as_deref());
@@ -192,6 +194,7 @@ impl Fields {
         self.optional(audience.as_deref());
         self.optional(resource.as_deref());
         self.optional(authorization_server.as_deref());
+        self.optional(auth_error.as_ref().map(AuthErrorPattern::as_str));
         self.grant(grant.as_ref());
     }
 
@@ -217,6 +220,8 @@ impl Fields {
             authorization_server,
             legacy,
             keep_alive,
+            exchange,
+            auth_error,
             grant,
         } = auth;
         self.many(scopes.iter().map(String::as_str));
@@ -242,7 +247,34 @@ impl Fields {
         self.optional(authorization_server.as_deref());
         self.flag(*legacy);
         self.flag(*keep_alive);
+        self.flag(exchange.is_some());
+        if let Some(exchange) = exchange {
+            self.exchange(exchange);
+        }
+        self.optional(auth_error.as_ref().map(AuthErrorPattern::as_str));
         self.grant(grant.as_ref());
+    }
+
+    fn exchange(&mut self, exchange: &OAuthExchange) {
+        let OAuthExchange { kind, identity, audience, fallback } = exchange;
+        self.text(kind.word());
+        match identity {
+            ExchangeIdentity::Login(provider) => {
+                self.text("login");
+                self.text(provider);
+            }
+            ExchangeIdentity::Given(given) => {
+                let GivenIdentity { token_url, client, id_token, refresh_token } = &**given;
+                self.text("given");
+                self.text(token_url);
+                self.text(&client.id);
+                self.optional_secret(client.secret.as_ref());
+                self.optional_secret(id_token.as_ref());
+                self.optional_secret(refresh_token.as_ref());
+            }
+        }
+        self.optional(audience.as_deref());
+        self.optional(fallback.map(ExchangeFallback::word));
     }
 
     fn http(&mut self, target: &HttpTarget) {

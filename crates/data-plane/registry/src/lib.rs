@@ -42,8 +42,10 @@ pub use mount::{
     MountError, MountFault, MountIdentity, MountOptions, MountSet, Mountable, Sharing, Unmounted,
 };
 pub use narthex_supervisor::{LogPart, TreeUse, trees};
-pub use narthex_upstream::{ClearedSecret, CredentialSource, CutReason, Holder};
-pub use outcome::{ServerResult, VerbError};
+pub use narthex_upstream::{
+    ClearedSecret, CredentialSource, CutReason, FinishFault, Holder, SignInRedirect,
+};
+pub use outcome::{FinishError, ServerResult, VerbError};
 pub use pins::{DefinitionPins, Held, LookError, Looking, PinnedList, PinnedSaid, Said};
 pub use pool::{Mount, WatchedMount};
 pub use profiles::{DeclaredProfile, Profiles};

@@ -145,7 +145,8 @@ impl Registry {
     /// Mounts a set of servers and waits until each is ready or has failed. Waits for a connection
     /// that another caller is making (R-E4). A server that needs a person's sign-in is
     /// `authenticating`, which is no failure (D17); without a holder it is not even connected. A
-    /// server that is switched off is refused; a later switch-off also ends its mounts (D10).
+    /// server whose token cannot be had for now is tried again, and is no failure either. A server
+    /// that is switched off is refused; a later switch-off also ends its mounts (D10).
     ///
     /// # Errors
     /// In a strict set, when a server fails or is off that is not optional, or two have one alias.
@@ -279,7 +280,8 @@ fn off(mountable: &Mountable) -> String {
 }
 
 fn fault(mount: &Mount, found: &Found) -> Option<MountFault> {
-    if matches!(found.state, ServerState::Ready | ServerState::Authenticating) {
+    let is_fine = matches!(found.state, ServerState::Ready | ServerState::Authenticating);
+    if is_fine || waits_for_token(found) {
         return None;
     }
     let text = || "it was stopped before it was ready".to_owned();
@@ -287,6 +289,14 @@ fn fault(mount: &Mount, found: &Found) -> Option<MountFault> {
     let error = found.cause();
     let error = error.unwrap_or_else(|| ServerFailure::new(CallErrorKind::TransportError, text()));
     Some(MountFault { alias: mount.alias().clone(), error, lines: found.log.tail() })
+}
+
+/// True for a server whose token cannot be had for now, and that is tried again: as for a server
+/// that waits for a person, that is no failure of the set (X-E47).
+fn waits_for_token(found: &Found) -> bool {
+    let is_of_token = |error: &ServerFailure| matches!(error.kind, CallErrorKind::AuthUnavailable);
+    let is_tried_again = found.state == ServerState::Error && found.is_probed;
+    is_tried_again && found.error.as_ref().is_some_and(is_of_token)
 }
 
 impl MountSet {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use narthex_model::{CallError, CallErrorKind, ServerState, command::narthex};
+use narthex_upstream::FinishFault;
 use serde::Serialize;
 
 use crate::{Found, connection::Connection};
@@ -97,6 +98,17 @@ impl Awaited {
         }
         ServerResult::of(&id, &found)
     }
+}
+
+/// The reason why a sign-in is not finished, or its server not connected.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FinishError {
+    /// The sign-in is not finished.
+    #[error(transparent)]
+    SignIn(#[from] FinishFault),
+    /// There are tokens, but the server cannot be connected.
+    #[error(transparent)]
+    Server(#[from] VerbError),
 }
 
 /// The reason why a verb cannot be carried out.

@@ -71,6 +71,10 @@ pub struct RegistryOptions {
     pub has_pins: bool,
     /// The source of credentials that can change. Without it, a server whose entry names OAuth
     /// cannot be connected.
+    ///
+    /// `narthex_oauth_client::SignIns` is one. The hooks of its options get the address of each
+    /// sign-in (`open_authorize_url`), changed tokens (`on_tokens_changed`) and new registrations
+    /// (`on_client_registered`); [`Registry::finish_auth`] takes the browser's way back.
     pub credentials: Option<Arc<dyn CredentialSource>>,
 }
 

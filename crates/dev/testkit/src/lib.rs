@@ -2,12 +2,13 @@
 //! authorization servers with a protected MCP server, the header-adding forwarder, the load
 //! generator, an authenticator in software, a check of answers against an OpenAPI document, a
 //! registry of servers, the search for secrets in outputs, messages of both eras, the number of
-//! rounds that long tests run, a clock that proceeds by steps, the warnings that are logged, and
-//! texts of many shapes for readers.
+//! rounds that long tests run, a clock that proceeds by steps, the warnings that are logged, texts
+//! of many shapes for readers, and addresses that no stranger may lead a client to.
 //!
 //! Nothing here depends on another narthex crate, so that its checks rest on an independent reading
 //! of the protocol.
 
+pub mod addresses;
 pub mod archive;
 pub mod authenticator;
 pub mod authorization;

@@ -263,6 +263,13 @@ pub fn text(status: u16, kind: &str, body: impl Into<Bytes>) -> Reply {
     Reply::Now(response.body(Body::Full(Some(body.into()))).expect("a valid head"))
 }
 
+/// A redirect to another address.
+#[must_use]
+pub fn redirect(status: u16, to: &str) -> Reply {
+    let response = Response::builder().status(status).header("location", to);
+    Reply::Now(response.body(Body::Full(Some(Bytes::new()))).expect("a valid head"))
+}
+
 /// A result for a request.
 #[must_use]
 pub fn result(seen: &Seen, result: &Value) -> Reply {

@@ -10,7 +10,7 @@ use narthex_control::{
 };
 use narthex_gateway::{Gateway, Holder, RunToken, RunView};
 use narthex_model::{ErrorKind, PrincipalId, Reader, Role, WorkspaceId};
-use narthex_oauth::server::Refusal;
+use narthex_oauth::server::{DoorPath, Refusal};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
@@ -18,7 +18,7 @@ use crate::listener::single;
 use crate::{
     Access,
     problem::Problem,
-    routes::{self, AUTHOR},
+    routes::AUTHOR,
     signin::{check_cookie_request, session_cookie},
 };
 
@@ -67,8 +67,9 @@ pub(crate) enum Caller {
     Client(Arc<KnownClient>),
     /// A client with an access token of the door, which opens one endpoint.
     Delegated(DoorAccess),
-    /// A client with an access token of an issuer of the company, or the refusal of the token.
-    Foreign(Result<Arc<DoorForeign>, Refusal>),
+    /// A client with an access token of an issuer of the company, or the refusal of the token, at
+    /// this endpoint.
+    Foreign(DoorPath, Result<Arc<DoorForeign>, Refusal>),
 }
 
 /// The credential that a request carries.
@@ -91,13 +92,16 @@ pub(crate) struct Proofs<'d> {
 /// Identifies the caller. Returns `None` if the request has no credentials, or credentials that
 /// prove no identity. No other function identifies callers. It reads only memory, except for the
 /// token of a run, of the door or of an issuer that this process has not loaded yet.
+///
+/// `endpoint` is the MCP endpoint of the request's path: tokens of issuers open no other route.
 pub(crate) async fn authenticate(
     proofs: Proofs<'_>,
+    endpoint: impl FnOnce() -> Option<DoorPath>,
     parts: &Parts,
 ) -> Result<Option<Caller>, Problem> {
     let Some(credential) = Credential::of(proofs, &parts.headers) else { return Ok(None) };
     match credential {
-        Credential::Bearer(token) => of_token(proofs, token, parts).await,
+        Credential::Bearer(token) => of_token(proofs, token, endpoint).await,
         Credential::Cookie(token) => Ok(of_cookie(proofs, token, parts)?.map(Caller::Principal)),
     }
 }
@@ -120,7 +124,7 @@ fn of_cookie(proofs: Proofs<'_>, token: &str, parts: &Parts) -> Result<Option<Pr
 async fn of_token(
     proofs: Proofs<'_>,
     token: &str,
-    parts: &Parts,
+    endpoint: impl FnOnce() -> Option<DoorPath>,
 ) -> Result<Option<Caller>, Problem> {
     let known = |principal| Ok(Some(Caller::Principal(principal)));
     let Proofs { gateway, control, admin } = proofs;
@@ -149,13 +153,10 @@ async fn of_token(
         return Ok(Some(Caller::Delegated(access)));
     }
     // Tokens of others open MCP endpoints alone.
-    let path = parts.uri.path();
-    let Some(path) = routes::find(path).and_then(|place| place.endpoint(path)) else {
-        return Ok(None);
-    };
+    let Some(path) = endpoint() else { return Ok(None) };
     let resource = desk.server().door().resource(&path);
     let foreign = Box::pin(desk.foreign(token, resource)).await?;
-    Ok(foreign.map(Caller::Foreign))
+    Ok(foreign.map(|found| Caller::Foreign(path, found)))
 }
 
 impl<'r> Credential<'r> {

@@ -2,6 +2,7 @@
 
 use std::{
     borrow::Cow,
+    net::IpAddr,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -37,6 +38,7 @@ use crate::{
     problem::Problem,
     respond::{self, Response, closing, text, unstored},
     routes::{self, Place, Target},
+    sender,
     servers::{Asked, Held},
     signin::Visitor,
     status,
@@ -183,8 +185,10 @@ impl Respond for Router {
 
     fn respond(
         &self,
-        request: Request<Incoming>,
+        mut request: Request<Incoming>,
+        address: IpAddr,
     ) -> impl Future<Output = http::Response<ResponseBody>> + Send {
+        sender::note(&mut request, address);
         self.answer(request.map(Either::Left))
     }
 
@@ -222,7 +226,14 @@ impl Door {
         // Successful MCP answers set their own cache rules, are POSTs or streams, and are frequent.
         // So do the files of pages.
         let path = request.uri().path();
-        let is_kept = path.starts_with("/mcp") || path.starts_with(KEPT_FILES);
+        let is_mcp = path.starts_with("/mcp");
+        let is_kept = is_mcp || path.starts_with(KEPT_FILES);
+        if !is_mcp && routes::is_public_document(path) {
+            let known = request.headers().get(header::IF_NONE_MATCH).cloned();
+            // Boxed: this rare path must not enlarge the future of every call.
+            let response = Box::pin(self.admitted(request)).await;
+            return respond::public(response, known.as_ref());
+        }
         let response = self.admitted(request).await;
         match is_kept && response.status().is_success() {
             true => response,
@@ -250,7 +261,8 @@ impl Door {
         if let Some(refused) = found.and_then(|place| self.refuse_query(&place, &parts)) {
             return refused;
         }
-        let caller = match authenticate(self.proofs(), &parts).await {
+        let endpoint = || found.as_ref()?.endpoint(parts.uri.path());
+        let caller = match authenticate(self.proofs(), endpoint, &parts).await {
             Ok(Some(caller)) => caller,
             Ok(None) => {
                 self.refused("token");
@@ -276,7 +288,7 @@ impl Door {
                 Err(refused) => return refused,
             },
             (_, Caller::Client(client)) => return self.no_client(&client, parts.uri.path()),
-            (_, Caller::Delegated(_) | Caller::Foreign(_)) => return self.unauthorized(&parts),
+            (_, Caller::Delegated(_) | Caller::Foreign(..)) => return self.unauthorized(&parts),
             (Access::Client, Caller::Principal(principal)) => {
                 return self.no_run(&principal, parts.uri.path());
             }
@@ -293,7 +305,7 @@ impl Door {
         if route.target == Target::Vfs {
             return Box::pin(self.files(run, &place, &parts, body)).await;
         }
-        let (run, endpoint) = match self.entered(route, place.segments[0], run, &parts) {
+        let (run, endpoint) = match self.entered(&place, route, run, &parts) {
             Ok(entered) => entered,
             Err(refused) => return *refused,
         };
@@ -391,7 +403,7 @@ impl Door {
         response
     }
 
-    fn proofs(&self) -> Proofs<'_> {
+    pub(crate) fn proofs(&self) -> Proofs<'_> {
         Proofs {
             gateway: &self.gateway,
             control: self.options.control.as_ref(),
@@ -443,11 +455,17 @@ impl Door {
     /// is the same as for a server or a profile that does not exist (D5).
     fn entered(
         &self,
+        place: &Place<'_>,
         route: &Route,
-        segment: &str,
         run: Arc<RunView>,
         parts: &Parts,
     ) -> Result<(Arc<RunView>, Endpoint), Box<Response>> {
+        let segment = place.segments[0];
+        let elsewhere = place.workspace.filter(|named| *named != run.workspace.as_str());
+        if let Some(named) = elsewhere {
+            self.denied(&Principal::Run(run), parts.uri.path());
+            return Err(Box::new(no_workspace(named)));
+        }
         let answer = match route.target {
             Target::InProfile => match self.gateway.in_profile(&run, segment) {
                 Some(seen) => return Ok((seen, Endpoint::Aggregated)),
@@ -515,9 +533,9 @@ impl Door {
         if parts.uri.query() != Some("verbose") {
             return health;
         }
-        let principal = match authenticate(self.proofs(), parts).await {
+        let principal = match authenticate(self.proofs(), || None, parts).await {
             Ok(Some(Caller::Principal(principal))) => principal,
-            Ok(Some(Caller::Client(_) | Caller::Delegated(_) | Caller::Foreign(_)) | None)
+            Ok(Some(Caller::Client(_) | Caller::Delegated(_) | Caller::Foreign(..)) | None)
             | Err(_) => return health,
         };
         let nowhere = || Err(Problem::new(ErrorKind::NotFound, "nothing is here"));
@@ -570,6 +588,17 @@ pub(crate) struct Visit {
     pub(crate) run: Arc<RunView>,
     pub(crate) endpoint: Endpoint,
     pub(crate) parts: Parts,
+}
+
+/// The answer to a run's request for a workspace that is not its own. It is the same as for one
+/// that does not exist (D5), and names no command (D28).
+fn no_workspace(named: &str) -> Response {
+    match WorkspaceId::new(named) {
+        Ok(id) => {
+            Problem::new(ErrorKind::NotFound, format!("there is no workspace `{id}`")).answer()
+        }
+        Err(_unfit) => not_found(),
+    }
 }
 
 pub(crate) fn not_found() -> Response {

@@ -12,7 +12,7 @@ mod room;
 mod shared;
 mod workers;
 
-use std::{io as std_io, sync::Arc, time::Duration};
+use std::{io as std_io, net::IpAddr, sync::Arc, time::Duration};
 
 use tokio::{
     net::{TcpListener, TcpStream},
@@ -61,8 +61,8 @@ pub async fn serve<R: Respond>(
             () = shared.options.leaving.begun() => return,
             accepted = listener.accept() => accepted,
         };
-        let stream = match accepted {
-            Ok((stream, _peer)) => stream,
+        let (stream, sender) = match accepted {
+            Ok((stream, peer)) => (stream, peer.ip()),
             Err(error) => {
                 rest_after(&error).await;
                 continue;
@@ -73,23 +73,26 @@ pub async fn serve<R: Respond>(
             Some(_) => &shared.handshakes,
         };
         if let Some(slot) = room.take() {
-            begin(&shared, stream, slot, &tasks);
+            begin(&shared, Accepted { stream, sender, slot }, &tasks);
         }
     }
 }
 
-/// Serves a connection, on a worker thread if there are any.
-fn begin<R: Respond>(
-    shared: &Arc<Shared<R>>,
+/// An accepted connection, with its place among all.
+struct Accepted {
     stream: TcpStream,
+    sender: IpAddr,
     slot: OwnedSemaphorePermit,
-    tasks: &TaskTracker,
-) {
+}
+
+/// Serves a connection, on a worker thread if there are any.
+fn begin<R: Respond>(shared: &Arc<Shared<R>>, accepted: Accepted, tasks: &TaskTracker) {
     let (shared, leaving) = (shared.clone(), &shared.options.leaving);
     let Some(seat) = shared.options.workers.seat() else {
-        tasks.spawn(leaving.track(serve_stream(shared, stream, slot)));
+        tasks.spawn(leaving.track(serve_stream(shared, accepted)));
         return;
     };
+    let Accepted { stream, sender, slot } = accepted;
     // Only the worker's own system handle may report that bytes arrive, so the socket is registered
     // anew.
     let stream = match stream.into_std() {
@@ -100,7 +103,7 @@ fn begin<R: Respond>(
     let serving = async move {
         let _seat = seat;
         match TcpStream::from_std(stream) {
-            Ok(stream) => serve_stream(shared, stream, slot).await,
+            Ok(stream) => serve_stream(shared, Accepted { stream, sender, slot }).await,
             Err(error) => tracing::warn!(%error, "could not take a connection over"),
         }
     };
@@ -117,16 +120,13 @@ async fn rest_after(error: &std_io::Error) {
     sleep(ACCEPT_PAUSE).await;
 }
 
-async fn serve_stream<R: Respond>(
-    shared: Arc<Shared<R>>,
-    stream: TcpStream,
-    slot: OwnedSemaphorePermit,
-) {
+async fn serve_stream<R: Respond>(shared: Arc<Shared<R>>, accepted: Accepted) {
+    let Accepted { stream, sender, slot } = accepted;
     if let Some(tls) = shared.options.tls.clone() {
         // Boxed, so that plain connections have small tasks.
-        return Box::pin(handshake::serve(shared, tls, stream, slot)).await;
+        return Box::pin(handshake::serve(shared, tls, sender, stream, slot)).await;
     }
     let (stream, activity) = watched(stream);
-    connection::serve(shared, stream, activity).await;
+    connection::serve(shared, sender, stream, activity).await;
     drop(slot);
 }

@@ -29,9 +29,11 @@ const LINES: &str = "application/x-ndjson";
 const PROBLEM: &str = "application/problem+json";
 
 /// The schema and the description of a name in braces, by the segment in front of it.
-const SEGMENTS: [(&str, Shape, &str); 39] = [
+const SEGMENTS: [(&str, Shape, &str); 41] = [
     ("mcp", of::<shapes::Alias>(), "A server of the run."),
     ("p", of::<shapes::ProfileName>(), "A profile."),
+    ("w", of::<shapes::WorkspaceId>(), "The workspace of the run."),
+    ("{workspace}", of::<shapes::Alias>(), "A server of the run."),
     ("profiles", of::<shapes::ProfileRef>(), "The profile."),
     (
         "vfs",
@@ -246,6 +248,7 @@ fn done(status: u16) -> &'static str {
         202 => "the request was accepted",
         204 => "done; the answer has no body",
         303 => "the browser is redirected to `Location`",
+        304 => "the copy that `If-None-Match` names is still right; the answer has no body",
         _ => meaning(status),
     }
 }

@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use http::{HeaderName, HeaderValue, Request, StatusCode, header, request::Parts};
 use narthex_control::{
-    Control, ControlError, DoorAnswer, DoorDesk, DoorForeign, DoorForm, DoorServer, DoorToken,
+    Control, ControlError, DoorAnswer, DoorAsker, DoorDesk, DoorForeign, DoorForm, DoorServer,
+    DoorToken,
 };
 use narthex_gateway::Holder;
 use narthex_model::{ErrorKind, problem_code};
@@ -20,13 +21,14 @@ use narthex_wire::Payload;
 use crate::listener::single;
 use crate::{
     Access,
-    auth::Caller,
+    auth::{Caller, Principal, authenticate},
     body::{self, RequestBody, Room},
     cors,
     door::{Door, not_found, wrong_method},
     problem::Problem,
     respond::{self, Response, closing},
     routes::{self, Place, ProgramTarget, Target},
+    sender,
     servers::changes::of_body,
 };
 
@@ -85,12 +87,36 @@ impl Door {
                 Err(error) => Err(error),
             },
             ProgramTarget::Revoke => desk.revoke(form).await,
+            ProgramTarget::Introspect => match self.asker(parts).await {
+                Ok(asker) => desk.introspect(form, asker).await,
+                Err(problem) => return problem.answer(),
+            },
             ProgramTarget::Register | ProgramTarget::Metadata => {
-                let registered = desk.register(&bytes).await;
+                let registered = desk.register(&bytes, sender::of(parts)).await;
                 registered.map(|answer| DoorAnswer { answer, ended: None })
             }
         };
         self.answer_program(done).await
+    }
+
+    /// The service whose token is in the header of a question about a token; `None` for any other
+    /// caller. A cookie proves no service.
+    async fn asker(&self, parts: &Parts) -> Result<Option<DoorAsker>, Problem> {
+        if !parts.headers.contains_key(header::AUTHORIZATION) {
+            return Ok(None);
+        }
+        // Boxed: a token of a run may be read from the store.
+        Ok(match Box::pin(authenticate(self.proofs(), || None, parts)).await? {
+            Some(Caller::Principal(Principal::Known(token))) => Some(DoorAsker::Service(token)),
+            Some(Caller::Principal(Principal::LocalAdmin)) => Some(DoorAsker::Operator),
+            Some(
+                Caller::Principal(Principal::Run(_) | Principal::Human(_))
+                | Caller::Client(_)
+                | Caller::Delegated(_)
+                | Caller::Foreign(..),
+            )
+            | None => None,
+        })
     }
 
     /// Answers a program, and ends the run of a client whose tokens are revoked.
@@ -136,7 +162,9 @@ impl Door {
         let access = match caller {
             Caller::Delegated(access) => access,
             // Boxed: letting a client in must not enlarge the future of every call.
-            Caller::Foreign(found) => return Box::pin(self.foreign(found, place, parts)).await,
+            Caller::Foreign(path, found) => {
+                return Box::pin(self.foreign(&path, found, place, parts)).await;
+            }
             caller @ (Caller::Principal(_) | Caller::Client(_)) => return Ok(caller),
         };
         let Some(desk) = self.desk() else { return Err(Box::new(self.unauthorized(parts))) };
@@ -164,16 +192,15 @@ impl Door {
     /// is no call, so it lets no client in.
     async fn foreign(
         &self,
+        path: &DoorPath,
         found: Result<Arc<DoorForeign>, Refusal>,
         place: &Place<'_>,
         parts: &Parts,
     ) -> Result<Caller, Box<Response>> {
-        let (Some(desk), Some(path)) = (self.desk(), place.endpoint(parts.uri.path())) else {
-            return Err(Box::new(self.unauthorized(parts)));
-        };
+        let Some(desk) = self.desk() else { return Err(Box::new(self.unauthorized(parts))) };
         let foreign = found.map_err(|refusal| {
             self.refused("token");
-            Box::new(challenged(desk.server(), refusal, parts, &path))
+            Box::new(challenged(desk.server(), refusal, parts, path))
         })?;
         if place.route(&parts.method).is_none() {
             return Err(Box::new(wrong_method(&place.allowed())));

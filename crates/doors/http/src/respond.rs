@@ -11,6 +11,7 @@ use bytes::Bytes;
 use http::{HeaderValue, StatusCode, header};
 use http_body::{Body, Frame, SizeHint};
 use narthex_wire::{Payload, Raw, rpc};
+use sha2::{Digest, Sha256};
 
 use crate::{
     feed::FeedStream,
@@ -18,6 +19,9 @@ use crate::{
     lines::LinesStream,
     stream::{CallStream, ReaderStream},
 };
+
+/// The caching of a public document: short, as settings change it.
+const PUBLIC: HeaderValue = HeaderValue::from_static("public, max-age=300");
 
 /// An answer of this door.
 pub(crate) type Response = http::Response<ResponseBody>;
@@ -182,6 +186,40 @@ pub(crate) fn unstored(mut response: Response) -> Response {
     response
 }
 
+/// Marks a public document, which any cache may store for a while. Other answers are stored by no
+/// cache.
+///
+/// `known` is the header `If-None-Match` of the request: a copy that is still right is not sent
+/// again.
+pub(crate) fn public(response: Response, known: Option<&HeaderValue>) -> Response {
+    let document = response.body().whole().filter(|_| response.status() == StatusCode::OK);
+    let mut response = unstored(response);
+    let Some(tag) = document.and_then(|document| tag_of(&document)) else { return response };
+    if known.is_some_and(|known| has_tag(known, &tag)) {
+        *response.status_mut() = StatusCode::NOT_MODIFIED;
+        *response.body_mut() = Payload::default().into();
+        response.headers_mut().remove(header::CONTENT_TYPE);
+    }
+    let headers = response.headers_mut();
+    headers.insert(header::CACHE_CONTROL, PUBLIC);
+    headers.insert(header::ETAG, tag);
+    response
+}
+
+/// The name of a document's content.
+fn tag_of(document: &[u8]) -> Option<HeaderValue> {
+    let digest: [u8; 32] = Sha256::digest(document).into();
+    let start = u128::from_be_bytes(*digest.first_chunk()?);
+    HeaderValue::try_from(format!("\"{start:032x}\"")).ok()
+}
+
+/// True if `If-None-Match` names this content. Weak names count too (RFC 9110, 13.1.2).
+fn has_tag(known: &HeaderValue, tag: &HeaderValue) -> bool {
+    let strong = |one: &str| one.strip_prefix("W/").unwrap_or(one) == tag;
+    let known = known.to_str().unwrap_or_default();
+    known.split(',').map(str::trim).any(|one| one == "*" || strong(one))
+}
+
 /// The headers of an event stream.
 pub(crate) fn event_stream(body: impl Into<ResponseBody>) -> Response {
     let mut response = Response::new(body.into());
@@ -191,4 +229,56 @@ pub(crate) fn event_stream(body: impl Into<ResponseBody>) -> Response {
     // Some reverse proxies buffer a whole answer before they pass it on. This header forbids that.
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn document(known: Option<&'static str>) -> Response {
+        let known = known.map(HeaderValue::from_static);
+        public(json(StatusCode::OK, Payload::from(b"{}".to_vec())), known.as_ref())
+    }
+
+    fn is_kept(response: &Response) -> bool {
+        response.headers()[header::CACHE_CONTROL] == "public, max-age=300"
+    }
+
+    /// C12: a cache that has the document gets no second copy of it.
+    #[test]
+    fn oauth_c12_a_public_document_has_a_tag_and_is_sent_once() {
+        let first = document(None);
+        assert!(is_kept(&first));
+        assert_eq!(first.headers()[header::X_CONTENT_TYPE_OPTIONS], "nosniff");
+        let tag = first.headers()[header::ETAG].to_str().unwrap();
+        // The start of the SHA-256 of `{}`.
+        assert_eq!(tag, "\"44136fa355b3678a1146ad16f7e8649e\"");
+        let known = [
+            "\"44136fa355b3678a1146ad16f7e8649e\"",
+            "\"x\", W/\"44136fa355b3678a1146ad16f7e8649e\"",
+            "*",
+        ];
+        for known in known {
+            let again = document(Some(known));
+            assert_eq!(again.status(), StatusCode::NOT_MODIFIED, "{known}");
+            assert_eq!(again.body().whole().unwrap(), "", "{known}");
+            assert_eq!(again.headers()[header::ETAG], tag, "{known}");
+            assert!(is_kept(&again), "{known}");
+        }
+        for other in ["", "\"x\"", "44136fa355b3678a1146ad16f7e8649e"] {
+            assert_eq!(document(Some(other)).status(), StatusCode::OK, "{other}");
+        }
+    }
+
+    /// S27: a refusal at the address of a document is no document.
+    #[test]
+    fn s27_an_error_at_the_address_of_a_document_is_not_stored() {
+        let known = HeaderValue::from_static("*");
+        for status in [StatusCode::NOT_FOUND, StatusCode::FORBIDDEN, StatusCode::SEE_OTHER] {
+            let response = public(text(status, "no"), Some(&known));
+            assert_eq!(response.status(), status);
+            assert_eq!(response.headers()[header::CACHE_CONTROL], "no-store");
+            assert_eq!(response.headers().get(header::ETAG), None);
+        }
+    }
 }

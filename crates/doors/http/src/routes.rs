@@ -11,7 +11,7 @@ use crate::{
     signin::SignInTarget,
 };
 
-pub(crate) use self::place::{Place, Segments, find};
+pub(crate) use self::place::{Place, Segments, find, is_public_document};
 
 /// A path with some of its methods.
 #[derive(Debug, Clone, Copy)]
@@ -23,7 +23,18 @@ pub struct Route {
     pub methods: &'static str,
     /// The callers that may use the route.
     pub access: Access,
+    /// The caches that may store its answers.
+    pub caching: Caching,
     pub(crate) target: Target,
+}
+
+/// The caches that may store the answers of a route (S27).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Caching {
+    /// No cache.
+    Never,
+    /// Any cache, for a while: the answer is a public document, which is the same for all callers.
+    PublicDocument,
 }
 
 /// The role that may do all that is possible in a workspace.
@@ -52,6 +63,8 @@ pub(crate) enum ProgramTarget {
     Register,
     Token,
     Revoke,
+    /// A question about a token.
+    Introspect,
 }
 
 /// A resource of the registry API.
@@ -193,6 +206,7 @@ const SESSION: &str = "the session's cookie, and the token in its page";
 /// The proof of a browser on the page of consent.
 const BROWSER: &str = "the session's cookie, or on loopback that of the page; and the token in it";
 const PUBLIC: &str = "none: it is public";
+const METADATA: Target = Target::Program(ProgramTarget::Metadata);
 const STATE: &str = "the code, the state, and the cookie of the browser that started the sign-in";
 
 /// The proof of the redirect of an authorization server, which a browser follows.
@@ -242,6 +256,12 @@ pub const ROUTES: &[Route] = &[
     route("/mcp", "GET, POST, DELETE", Access::Client, Target::Aggregated),
     route("/mcp/{alias}", "GET, POST, DELETE", Access::Client, Target::Transparent),
     route("/mcp/p/{profile}", "GET, POST, DELETE", Access::Client, Target::InProfile),
+    // The same endpoints for runs of one workspace, so that an address leads nowhere else. No
+    // server is called `w`.
+    route("/mcp/w/{workspace}", "GET, POST, DELETE", Access::Client, Target::Aggregated),
+    route("/mcp/w/{workspace}/{alias}", "GET, POST, DELETE", Access::Client, Target::Transparent),
+    route("/mcp/w/{workspace}/p/{profile}", "GET, POST, DELETE", Access::Client, Target::InProfile),
+    route("/mcp/w/{workspace}/{alias}/tools/{tool}", "POST", Access::Client, Target::ToolCall),
     route("/mcp/{alias}/tools/{tool}", "POST", Access::Client, Target::ToolCall),
     route("/vfs/{path}", "GET, POST", Access::Client, Target::Vfs),
     route("/healthz", READ, Access::Open, Target::Health),
@@ -266,17 +286,12 @@ pub const ROUTES: &[Route] = &[
     own("/signin/oidc/{provider}/callback", READ, STATE, SignInTarget::OidcCallback),
     own("/signin/clients/{id}/remove", "POST", SESSION, SignInTarget::ClientRemove),
     own("/signout", "POST", SESSION, SignInTarget::SignOut),
-    program("/.well-known/oauth-protected-resource", READ, PUBLIC, ProgramTarget::Metadata),
-    program("/.well-known/oauth-protected-resource/{path}", READ, PUBLIC, ProgramTarget::Metadata),
-    program("/.well-known/oauth-authorization-server", READ, PUBLIC, ProgramTarget::Metadata),
-    program(
-        "/.well-known/oauth-authorization-server/{path}",
-        READ,
-        PUBLIC,
-        ProgramTarget::Metadata,
-    ),
-    program("/.well-known/openid-configuration", READ, PUBLIC, ProgramTarget::Metadata),
-    program("/.well-known/openid-configuration/{path}", READ, PUBLIC, ProgramTarget::Metadata),
+    document("/.well-known/oauth-protected-resource", PUBLIC, METADATA),
+    document("/.well-known/oauth-protected-resource/{path}", PUBLIC, METADATA),
+    document("/.well-known/oauth-authorization-server", PUBLIC, METADATA),
+    document("/.well-known/oauth-authorization-server/{path}", PUBLIC, METADATA),
+    document("/.well-known/openid-configuration", PUBLIC, METADATA),
+    document("/.well-known/openid-configuration/{path}", PUBLIC, METADATA),
     program("/register", "POST", "none: it is open, within limits", ProgramTarget::Register),
     program(
         "/token",
@@ -285,6 +300,12 @@ pub const ROUTES: &[Route] = &[
         ProgramTarget::Token,
     ),
     program("/revoke", "POST", "the token, and the client's", ProgramTarget::Revoke),
+    program(
+        "/introspect",
+        "POST",
+        "the token of a service, or the client's secret or key",
+        ProgramTarget::Introspect,
+    ),
     own("/authorize", READ, "none: it shows the sign-in page", SignInTarget::Authorize),
     own("/consent/{token}", READ, "the cookie of the page", SignInTarget::Consent),
     own("/consent/{token}", "POST", BROWSER, SignInTarget::ConsentAnswer),
@@ -299,11 +320,10 @@ pub const ROUTES: &[Route] = &[
     own(CONNECTION, "POST", SESSION, SignInTarget::ChangeConnection),
     own("/oauth/callback", "GET", ATTEMPT, SignInTarget::ServerCallback),
     own("/oauth/callback/{server}", "GET", ATTEMPT, SignInTarget::ServerCallback),
-    own(
+    document(
         "/oauth/client-metadata.json",
-        READ,
         "none: authorization servers read it",
-        SignInTarget::ClientMetadata,
+        Target::SignIn(SignInTarget::ClientMetadata),
     ),
     route("/metrics", READ, Access::Whole, Target::Metrics),
     route("/api/status", READ, Access::Shared, Target::Status),
@@ -552,7 +572,13 @@ const fn route(
     access: Access,
     target: Target,
 ) -> Route {
-    Route { template, methods, access, target }
+    Route { template, methods, access, caching: Caching::Never, target }
+}
+
+/// A public document, which any cache may store.
+const fn document(template: &'static str, proof: &'static str, target: Target) -> Route {
+    let access = Access::Own(proof);
+    Route { template, methods: READ, access, caching: Caching::PublicDocument, target }
 }
 
 const fn own(

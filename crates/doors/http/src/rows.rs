@@ -6,7 +6,7 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use narthex_control::{Control, FileStatus, GrantFacts, SignInVerbs};
+use narthex_control::{ClientOrigin, Control, FileStatus, GrantFacts, SignInVerbs};
 use narthex_gateway::shown;
 use narthex_model::{CallError, Pid, Reader, RowWarning, ServerDefinition, Target, Timestamp};
 use narthex_policy::RunPolicy;
@@ -18,8 +18,8 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use crate::{
     auth::Principal,
     shapes::{
-        self, File, ListedTool, Nullable, RowWarnings, ServerBrief, ServerCapabilities,
-        ServerDetails, ServerFailure, ServerSignIn, WordsForRuns,
+        self, ClientIdOrigin, File, ListedTool, Nullable, RowWarnings, ServerBrief,
+        ServerCapabilities, ServerDetails, ServerFailure, ServerSignIn, WordsForRuns,
     },
 };
 
@@ -146,7 +146,8 @@ impl shapes::ServerRow {
             control.zip(alias).and_then(|(control, alias)| SignInVerbs::of(control).status(alias));
         let Some(status) = status else { return self };
         let auth_url = status.pending.as_ref().map(ToString::to_string);
-        Self { auth_url, sign_in: sign_in(&status.facts), ..self }
+        let shown = sign_in(&status.facts).map(|shown| of_client(shown, status.client));
+        Self { auth_url, sign_in: shown, ..self }
     }
 }
 
@@ -158,10 +159,24 @@ pub(crate) fn sign_in(facts: &GrantFacts) -> Option<ServerSignIn> {
         scopes: facts.scopes.split_whitespace().map(str::to_owned).collect(),
         expires_at: time(facts.expires_at),
         can_renew: facts.can_renew,
+        client_origin: None,
+        client_setting: None,
         succeeded_at: time(facts.succeeded_at),
         failed_at: time(facts.failed_at),
         failure: facts.failure.clone(),
     })
+}
+
+/// The sign-in with the origin of its client.
+fn of_client(shown: ServerSignIn, client: Option<ClientOrigin>) -> ServerSignIn {
+    let (client_origin, client_setting) = match client {
+        None => (None, None),
+        Some(ClientOrigin::Entry) => (Some(ClientIdOrigin::Entry), None),
+        Some(ClientOrigin::Settings(name)) => (Some(ClientIdOrigin::Settings), name),
+        Some(ClientOrigin::Document) => (Some(ClientIdOrigin::Document), None),
+        Some(ClientOrigin::Registration) => (Some(ClientIdOrigin::Registration), None),
+    };
+    ServerSignIn { client_origin, client_setting, ..shown }
 }
 
 /// The time of a number of seconds since 1970. A number beyond all times is the beginning.
@@ -284,6 +299,8 @@ pub(crate) fn file(status: &FileStatus) -> File {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
 
     /// E27: the row of a server shows the facts of its tokens, and a server without tokens none.
@@ -301,5 +318,25 @@ mod tests {
         assert_eq!(shown["scopes"], serde_json::json!(["read", "write"]));
         assert_eq!(shown["expiresAt"], "1970-01-01T00:00:00.000Z");
         assert_eq!(at(u64::MAX), UNIX_EPOCH);
+        assert_eq!((&shown["clientOrigin"], &shown["clientSetting"]), (&Value::Null, &Value::Null));
+    }
+
+    /// Q6: the row shows where the client id comes from.
+    #[test]
+    fn oauth_q6_the_origin_of_a_client_is_shown() {
+        let facts = GrantFacts { issuer: "https://as.example".to_owned(), ..GrantFacts::default() };
+        for (client, origin, name) in [
+            (ClientOrigin::Entry, "entry", None),
+            (ClientOrigin::Settings(Some("chat".to_owned())), "settings", Some("chat")),
+            (ClientOrigin::Document, "document", None),
+            (ClientOrigin::Registration, "registration", None),
+        ] {
+            let shown = of_client(sign_in(&facts).unwrap(), Some(client));
+            let shown = serde_json::to_value(shown).unwrap();
+            assert_eq!(
+                (&shown["clientOrigin"], shown["clientSetting"].as_str()),
+                (&origin.into(), name)
+            );
+        }
     }
 }

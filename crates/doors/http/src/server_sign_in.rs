@@ -4,14 +4,10 @@
 //! An attempt that a signed-in human began can be finished only in the browser of that login
 //! session. The texts have nothing of the authorization server.
 
-use narthex_control::{Control, ControlError, SignInVerbs, SignedIn, public_base};
-use narthex_definitions::harmless;
+use narthex_control::{Control, ControlError, SignInVerbs, SignedIn, SignedInBrowser, public_base};
 use narthex_model::{ErrorKind, SharedGrant, command::narthex, with_causes};
 
-use crate::html::escaped;
-
-/// Maximum number of characters of a name or an error that a page shows.
-const SHOWN_MAX: usize = 2_000;
+use crate::html::{safe, sentence};
 
 /// The end of a sign-in.
 #[derive(Debug, PartialEq, Eq)]
@@ -41,25 +37,31 @@ pub(crate) struct Redirect {
 pub(crate) async fn finish(control: &Control, redirect: Redirect) -> Ended {
     let Redirect { query, server, visitor } = redirect;
     let verbs = SignInVerbs::of(control);
-    let session = visitor.as_ref().map(|visitor| visitor.session.clone());
-    let finished = verbs.finish(query, server.clone(), session).await;
-    let error = match finished {
-        Ok(finished) if finished.key.user.is_some() => return connected(&finished.alias),
+    let human = visitor.as_ref().map(|visitor| visitor.account.id.clone());
+    let visitor = visitor
+        .map(|visitor| SignedInBrowser { by: visitor.account.actor(), session: visitor.session });
+    let end = verbs.finish(query, server.clone(), visitor).await;
+    let back = human.and_then(|human| end.page_of(&human));
+    let is_proved = end.is_proved();
+    let error = match end.outcome {
+        Ok(finished) if finished.key.user.is_some() => {
+            return connected(&finished.alias, back.as_deref());
+        }
         Ok(finished) => return done(&finished.alias),
         Err(error) => error,
     };
     tracing::info!("a sign-in to a server was not finished: {}", with_causes(&error));
     let is_unproved = matches!(&error, ControlError::SignIn(error) if error.is_unproved());
-    if let (Some(id), Some(visitor), true) = (connection(server.as_deref()), visitor, is_unproved) {
-        verbs.connection_refused(id, visitor.account.actor());
-    }
-    let ended = failed(server.as_deref(), error.kind(), &error.to_string());
+    let retry = match (is_proved, back) {
+        (false, _) => String::new(),
+        (true, Some(page)) => link(&page, "Back to the connection"),
+        (true, None) => retry(server.as_deref()),
+    };
+    let ended = failed(error.kind(), &error.to_string(), &retry);
     match &error {
-        ControlError::SignIn(error) => Ended {
-            onward: error.goes_on_at().map(ToString::to_string),
-            is_unproved: error.is_unproved(),
-            ..ended
-        },
+        ControlError::SignIn(error) => {
+            Ended { onward: error.goes_on_at().map(ToString::to_string), is_unproved, ..ended }
+        }
         _ => ended,
     }
 }
@@ -83,12 +85,16 @@ pub(crate) fn connection(server: Option<&str>) -> Option<&str> {
     server.and_then(SharedGrant::catalog_id)
 }
 
-fn connected(server: &str) -> Ended {
-    let main = format!(
-        "<h1>Connected to {}</h1>\n<p>Runs that you drive now use this server as you, also those \
-         that are open. You can close this page.</p>\n",
+/// The page of a new connection, with the path of the page on which its human ends it.
+fn connected(server: &str, page: Option<&str>) -> Ended {
+    let mut main = format!(
+        "<h1>Connected to {}</h1>\n<p>Runs that you drive use this server as you from now on, \
+         also those that are open. You can close this page.</p>\n",
         safe(server)
     );
+    if let Some(page) = page {
+        main.push_str(&link(page, "See the connection"));
+    }
     Ended { failed: None, onward: None, is_unproved: false, title: "Connected", main }
 }
 
@@ -96,32 +102,35 @@ fn done(server: &str) -> Ended {
     let list = narthex("mcp list", &[]).to_string();
     let main = format!(
         "<h1>Signed in to {}</h1>\n<p>narthex has connected your account, and the server is ready \
-         in a moment. You can close this page.</p>\n<p class=\"hint\"><code>{}</code> shows the \
-         state of the server.</p>\n",
+         in a moment. You can close this page.</p>\n<p class=\"hint\">To see its state:<code \
+         class=\"command\">{}</code></p>\n",
         safe(server),
         safe(&list)
     );
     Ended { failed: None, onward: None, is_unproved: false, title: "Signed in", main }
 }
 
-fn failed(server: Option<&str>, kind: ErrorKind, why: &str) -> Ended {
-    let authorize = match connection(server) {
-        Some(id) => narthex("connections connect {}", &[&id]).to_string(),
-        None => narthex("mcp authorize {}", &[&server.unwrap_or("NAME")]).to_string(),
-    };
-    let main = format!(
-        "<h1>That did not work</h1>\n<p role=\"alert\">{}</p>\n<p class=\"hint\">To try again, \
-         start the sign-in anew: <code>{}</code></p>\n",
-        safe(why),
-        safe(&authorize)
-    );
-    let (failed, title) = (Some(kind), "That did not work");
-    Ended { failed, onward: None, is_unproved: false, title, main }
+/// A link to a page of this daemon, as HTML.
+fn link(page: &str, words: &str) -> String {
+    format!("<a class=\"button\" href=\"{}\">{}</a>\n", safe(page), safe(words))
 }
 
-/// Escapes text so that hidden characters, changes of its direction, and markup have no effect.
-fn safe(text: &str) -> String {
-    escaped(&harmless(text, SHOWN_MAX))
+/// The command to try again, as HTML, where no page leads back. Only a browser that began the
+/// sign-in sees the command, which can have paths of this machine.
+fn retry(server: Option<&str>) -> String {
+    let command = match connection(server) {
+        Some(id) => narthex("connections connect {}", &[&id]),
+        None => narthex("mcp authorize {}", &[&server.unwrap_or("NAME")]),
+    };
+    let command = safe(&command.to_string());
+    format!("<p class=\"hint\">To try again, run:<code class=\"command\">{command}</code></p>\n")
+}
+
+fn failed(kind: ErrorKind, why: &str, retry: &str) -> Ended {
+    let why = safe(&sentence(why));
+    let main = format!("<h1>That did not work</h1>\n<p role=\"alert\">{why}</p>\n{retry}");
+    let (failed, title) = (Some(kind), "That did not work");
+    Ended { failed, onward: None, is_unproved: false, title, main }
 }
 
 #[cfg(test)]
@@ -132,9 +141,8 @@ mod tests {
     #[test]
     fn s11_pages_of_a_sign_in_show_hostile_text_as_text() {
         let hostile = "<img src=x onerror=alert(1)>\"'&\u{202e}";
-        for ended in
-            [done(hostile), connected(hostile), failed(Some(hostile), ErrorKind::Denied, hostile)]
-        {
+        let refused = failed(ErrorKind::Denied, hostile, &retry(Some(hostile)));
+        for ended in [done(hostile), connected(hostile, Some(hostile)), refused] {
             let main = ended.main;
             assert!(!main.contains("<img") && !main.contains('\u{202e}'), "{main}");
             assert!(main.contains("&lt;img src=x onerror=alert(1)&gt;&quot;&#39;&amp;"), "{main}");

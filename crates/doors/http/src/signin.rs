@@ -7,6 +7,7 @@
 mod authorize;
 mod choices;
 mod connection;
+mod consent;
 mod cookie;
 mod decision;
 mod page;
@@ -204,15 +205,15 @@ impl<'a> BrowserRequest<'a> {
         Jar::new(self.control.sign_in_origin().is_some_and(|origin| origin.is_https()))
     }
 
-    /// The page with all ways to sign in.
-    fn ways_in(self) -> Response {
-        page::sign_in(&self.control.sign_in_providers(), self.control.has_passkeys())
+    /// The sign-in page, with the reason why it is shown in place of another page.
+    fn ways_in(self, reason: &str) -> Response {
+        page::sign_in(reason, &self.control.sign_in_providers(), self.control.has_passkeys())
     }
 
     /// The page with all ways to sign in. After the sign-in, the browser gets the page that `kept`
     /// names, a value of the pages that the door serves beside its routes.
     pub(crate) fn ways_in_then(self, kept: &str) -> Response {
-        let mut response = self.ways_in();
+        let mut response = self.ways_in("The page opens after you sign in.");
         self.jar().set(&mut response, Kept::Onward, kept, ONWARD);
         response
     }
@@ -328,13 +329,13 @@ impl Visitor<'_> {
     }
 
     async fn page(&self) -> Answered {
-        let Some((token, signed_in)) = self.session()? else { return Ok(self.ways_in()) };
+        let Some((token, signed_in)) = self.session()? else { return Ok(self.ways_in("")) };
         let passkeys = self.control.passkeys(&signed_in.account.id).await?;
         let csrf = self.control.form_token(token);
         Ok(page::account(&page::Shown {
             signed_in: &signed_in,
             passkeys,
-            clients: self.clients_of(&signed_in),
+            programs: self.programs_of(&signed_in),
             csrf,
             has_passkeys: self.control.has_passkeys(),
             adds_passkeys: self.control.adds_passkeys(&signed_in).await?,
@@ -347,8 +348,8 @@ impl Visitor<'_> {
         }))
     }
 
-    fn ways_in(&self) -> Response {
-        self.as_request().ways_in()
+    fn ways_in(&self, reason: &str) -> Response {
+        self.as_request().ways_in(reason)
     }
 
     /// Shows the human whom a link would sign in, and a button. So a preview of the link does not
@@ -419,7 +420,7 @@ impl Visitor<'_> {
         new: &NewSession,
     ) -> Result<(), ControlError> {
         if let Some(before) = self.jar().find(&self.parts.headers, Kept::Session) {
-            self.control.sign_out(before).await?;
+            self.control.session_end(before).await?;
         }
         let life = new.expires_at.duration_since(std::time::SystemTime::now()).unwrap_or_default();
         self.jar().set(response, Kept::Session, new.token.expose(), life);

@@ -8,6 +8,7 @@ mod coding;
 mod connect;
 mod connection;
 mod error;
+mod neighbourhood;
 mod origin;
 mod pool;
 mod proxy;
@@ -30,6 +31,7 @@ use url::Url;
 pub use self::{
     allowed_addresses::AllowedAddresses,
     error::{ClientError, without_secrets},
+    neighbourhood::Neighbourhood,
     proxy::{Proxies, ProxyFault},
     response::{HttpResponse, ResponseBody},
     tls::{Pins, certificates},

@@ -126,6 +126,27 @@ impl Authorization {
         Ok(response)
     }
 
+    /// Reports a refusal that an answer with another status shows. True if there is another
+    /// credential, with which the request can be sent once more.
+    ///
+    /// # Errors
+    /// When no credential can be had.
+    pub(crate) async fn refused_within(
+        &self,
+        sent: Option<HeaderValue>,
+        operation: String,
+        is_repeated: bool,
+    ) -> Result<bool, LinkError> {
+        let Some(credentials) = &self.credentials else { return Ok(false) };
+        let (status, challenges) = (StatusCode::UNAUTHORIZED.as_u16(), Vec::new());
+        let refused = RefusedRequest { status, challenges, sent, operation, is_repeated };
+        match credentials.refused(refused).await {
+            Ok(better) => Ok(better.is_some()),
+            Err(CredentialFault::Rejected { .. }) => Ok(false),
+            Err(fault) => Err(self.failed(fault, false)),
+        }
+    }
+
     /// Marks a credential that is about to be sent as a secret, wherever it comes back.
     fn learn(&self, value: &mut HeaderValue) {
         value.set_sensitive(true);

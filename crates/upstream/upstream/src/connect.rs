@@ -385,6 +385,8 @@ pub async fn connect(
     context: &ConnectContext,
 ) -> Result<(Link, Dialect), ConnectError> {
     secrets::are_opened(definition).map_err(ConnectError::Auth)?;
+    let identity = context.identity.declaring(&definition.target);
+    let context = &ConnectContext { identity, ..context.clone() };
     let redaction = secrets::redaction(definition, context.credentials.is_some());
     let setup = Setup { definition, context, redaction };
     let began = Instant::now();

@@ -49,6 +49,7 @@ pub(crate) async fn shake(setup: &Setup<'_>, target: &HttpTarget) -> Result<Shak
             headers: headers.clone(),
             authorization: authorization.clone(),
             is_authorized,
+            auth_error: target.auth.auth_error().cloned(),
             outlet: setup.outlet(),
             limits: context.limits,
             tasks: context.tasks.clone(),

@@ -6,7 +6,7 @@
 use std::{fmt, pin::Pin, time::Duration};
 
 use http::HeaderValue;
-use narthex_model::{Alias, HttpTarget, ServerAuth, WantedSignIn};
+use narthex_model::{Alias, HttpTarget, Secret, ServerAuth, WantedSignIn};
 
 /// A step of a credential that takes time.
 pub type Obtaining<'a> =
@@ -153,6 +153,39 @@ pub trait CredentialSource: Send + Sync + fmt::Debug {
     /// The credential of a server; `None` if its `auth` needs no such credential. Two queries with
     /// equal parts get the same credential.
     fn credentials(&self, query: CredentialQuery<'_>) -> Option<std::sync::Arc<dyn Credentials>>;
+
+    /// Finishes the sign-in of a person with the redirect of an authorization server. Gives the
+    /// name of the server's row. A source without sign-ins of people finishes none.
+    fn finish_auth(&self, redirect: SignInRedirect) -> Finishing<'_> {
+        drop(redirect);
+        Box::pin(std::future::ready(Err(FinishFault::NoSignIns)))
+    }
+}
+
+/// The redirect by which an authorization server ends a sign-in, as a browser brings it.
+#[derive(Debug, Clone)]
+pub struct SignInRedirect {
+    /// The query of the address, with the code.
+    pub query: Secret,
+    /// The name of the server in the path of the address, decoded; `None` at the common address.
+    pub server: Option<String>,
+}
+
+/// The end of a sign-in: the name of the server's row.
+pub type Finishing<'a> = Pin<Box<dyn Future<Output = Result<String, FinishFault>> + Send + 'a>>;
+
+/// The reason why a sign-in is not finished.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FinishFault {
+    /// There is no source of credentials by which people sign in.
+    #[error("people sign in to no server here; set `RegistryOptions::credentials` to their source")]
+    NoSignIns,
+    /// The answer gives no tokens.
+    #[error("{why}")]
+    Refused {
+        /// The reason and the next step, for operators.
+        why: String,
+    },
 }
 
 /// True if a credential of this `auth` can change while a link is open.

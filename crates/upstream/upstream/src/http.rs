@@ -3,6 +3,7 @@
 mod answer;
 mod end;
 mod headers;
+mod hidden;
 mod requests;
 mod session;
 mod stream;
@@ -18,6 +19,7 @@ use std::{
 
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use narthex_http_client::{HttpClient, HttpResponse, ResponseBody};
+use narthex_model::AuthErrorPattern;
 use narthex_wire::{Limits, Message, MessageKind, Payload, Revision, headers::LAST_EVENT_ID};
 use tokio::sync::Notify;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -29,11 +31,16 @@ pub(crate) use self::{
 use self::{
     answer::{is_other, parse_answer, refusal},
     headers::{Established, Headers},
+    hidden::SentWith,
     requests::{Get, Post},
     session::{Hint, names_lost_session},
 };
 use crate::{
-    Frame, LinkError, aside::is_large, authorization::Authorization, duplex::cancelled, ids::Ids,
+    Frame, LinkError,
+    aside::is_large,
+    authorization::{Authorization, operation},
+    duplex::cancelled,
+    ids::Ids,
     outlet::Outlet,
 };
 
@@ -52,6 +59,8 @@ pub(crate) struct HttpLink {
     pub(crate) client: HttpClient,
     path: http::Uri,
     authorization: Authorization,
+    /// The error that counts as a refused credential, if the entry names one.
+    auth_error: Option<AuthErrorPattern>,
     /// The headers of requests before the handshake.
     first: Headers,
     established: OnceLock<Established>,
@@ -104,6 +113,8 @@ pub(crate) struct HttpParts {
     pub(crate) authorization: Authorization,
     /// True if that credential exists already.
     pub(crate) is_authorized: bool,
+    /// The error that counts as a refused credential.
+    pub(crate) auth_error: Option<AuthErrorPattern>,
     pub(crate) outlet: Outlet,
     pub(crate) limits: Limits,
     pub(crate) tasks: TaskTracker,
@@ -125,6 +136,7 @@ impl HttpLink {
             client: parts.client,
             path: parts.path,
             authorization: parts.authorization,
+            auth_error: parts.auth_error,
             first,
             established: OnceLock::new(),
             ids: Ids::new(),
@@ -212,7 +224,13 @@ impl HttpLink {
         body: Payload,
         extra: HeaderMap,
     ) -> Result<HttpCall, LinkError> {
-        let called = self.try_call(id, body, extra).await;
+        let called = match &self.auth_error {
+            None => self.try_call(id, body, extra).await,
+            Some(pattern) => {
+                let searched = Box::pin(self.searched_call(id, body, extra, pattern));
+                self.while_open(searched).await
+            }
+        };
         match &called {
             Ok(HttpCall::Single(answer)) => {
                 self.outlet.health().answered();
@@ -241,6 +259,57 @@ impl HttpLink {
             stream.is_blameless = true;
         }
         called
+    }
+
+    /// As [`Self::try_call`], where an error may mean that the server refuses the credential. The
+    /// server did not carry out such a request, so it is sent once more with another credential.
+    async fn searched_call(
+        self: &Arc<Self>,
+        id: u64,
+        body: Payload,
+        extra: HeaderMap,
+        pattern: &AuthErrorPattern,
+    ) -> Result<HttpCall, LinkError> {
+        let mut is_repeated = false;
+        loop {
+            let value = self.authorization.value().await?;
+            let mut called = self.try_call(id, body.clone(), extra.clone()).await?;
+            let answer = match &mut called {
+                HttpCall::Single(answer) => answer.as_ref(),
+                HttpCall::Stream(stream) => stream.peek_answer().await?,
+            };
+            let is_refused = answer.map(|answer| hidden::is_refusal(pattern, answer));
+            let operation = operation(&body, &self.limits);
+            if is_refused != Some(true) {
+                if let (None, HttpCall::Stream(stream)) = (is_refused, &mut called) {
+                    stream.unsearched = Some(SentWith { value, operation });
+                }
+                return Ok(called);
+            }
+            let refused = self.authorization.refused_within(value, operation, is_repeated);
+            if !refused.await? || is_repeated {
+                return Ok(called);
+            }
+            is_repeated = true;
+        }
+    }
+
+    /// An answer that came late in its stream. If it means that the server refuses the credential,
+    /// the next request has another one; this one is not repeated, as its caller has seen a part.
+    async fn searched(&self, stream: &mut HttpStream, answer: Message) -> Result<Frame, LinkError> {
+        let is_refusal = |pattern| hidden::is_refusal(pattern, &answer);
+        let is_refused = self.auth_error.as_ref().is_some_and(is_refusal);
+        match stream.unsearched.take() {
+            Some(SentWith { value, operation }) if is_refused => {
+                // A caller that stops waiting gets the answer with its next call.
+                stream.first = Some(Frame::Answer(answer.clone()));
+                let refused = self.authorization.refused_within(value, operation, false);
+                let reported = self.while_open(Box::pin(refused)).await;
+                stream.first = None;
+                reported.map(|_is_better| Frame::Answer(answer))
+            }
+            Some(_) | None => Ok(Frame::Answer(answer)),
+        }
     }
 
     async fn try_call(
@@ -413,6 +482,8 @@ impl HttpCall {
     pub(crate) fn buffered(&mut self) -> Option<Result<Frame, LinkError>> {
         match self {
             Self::Single(message) => message.take().map(|message| Ok(Frame::Answer(message))),
+            // Such an answer is searched first, which may take time.
+            Self::Stream(stream) if stream.unsearched.is_some() => None,
             Self::Stream(stream) => {
                 let next = stream.buffered()?;
                 if let Ok(Frame::Answer(answer)) = &next {
@@ -432,7 +503,10 @@ impl HttpCall {
             Self::Stream(stream) => {
                 let link = stream.link().clone();
                 let next = link.while_open(stream.next()).await;
-                let next = next.and_then(|frame| link.before_the_end(Ok(frame)));
+                let next = match next.and_then(|frame| link.before_the_end(Ok(frame))) {
+                    Ok(Frame::Answer(answer)) => link.searched(stream, answer).await,
+                    next => next,
+                };
                 match &next {
                     Ok(Frame::Answer(answer)) => link.note_answer(answer),
                     Err(error) if !stream.is_blameless => {

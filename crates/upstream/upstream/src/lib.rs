@@ -37,8 +37,8 @@ pub use connect::{
 };
 pub use connect_stdio::may_install;
 pub use credentials::{
-    AtHand, CredentialFault, CredentialQuery, CredentialSource, Credentials, Holder, Obtaining,
-    RefusedRequest, changes,
+    AtHand, CredentialFault, CredentialQuery, CredentialSource, Credentials, FinishFault,
+    Finishing, Holder, Obtaining, RefusedRequest, SignInRedirect, changes,
 };
 pub use frame::{ClearedSecret, CutReason, Frame, LinkError, LinkEvent};
 pub use health::{Doubt, Failure, Health};

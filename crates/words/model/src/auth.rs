@@ -1,14 +1,20 @@
 //! The configured authentication of requests to a server.
 
 mod address;
+mod client;
+mod exchange;
 
 use std::collections::BTreeSet;
 
 pub use address::{CredentialAddressFault, check_credential_address};
+pub use client::OAuthClient;
+pub use exchange::{
+    ExchangeFallback, ExchangeIdentity, ExchangeKind, GivenIdentity, OAuthExchange,
+};
 
 use serde::{Serialize, Serializer};
 
-use crate::{Secret, SecretName, ServerId, WorkspaceId};
+use crate::{AuthErrorPattern, Secret, SecretName, ServerId, WorkspaceId};
 
 /// The authentication of requests to a server.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,6 +40,15 @@ impl ServerAuth {
         }
     }
 
+    /// True if requests have no credential by this setting: it is missing, or asks for none.
+    #[must_use]
+    pub fn sends_nothing(&self) -> bool {
+        match self {
+            Self::None | Self::Unstated => true,
+            Self::ApiKey(_) | Self::OAuth(_) => false,
+        }
+    }
+
     /// True if a person signs in, so that the resulting connection is theirs alone (X-M14).
     #[must_use]
     pub fn is_per_user(&self) -> bool {
@@ -48,6 +63,18 @@ impl ServerAuth {
             Self::OAuth(oauth) => match &**oauth {
                 OAuth::ClientCredentials(auth) => auth.grant.as_ref(),
                 OAuth::AuthorizationCode(auth) => auth.grant.as_ref(),
+            },
+        }
+    }
+
+    /// The tool error that counts as a refused token.
+    #[must_use]
+    pub fn auth_error(&self) -> Option<&AuthErrorPattern> {
+        match self {
+            Self::None | Self::Unstated | Self::ApiKey(_) => None,
+            Self::OAuth(oauth) => match &**oauth {
+                OAuth::ClientCredentials(auth) => auth.auth_error.as_ref(),
+                OAuth::AuthorizationCode(auth) => auth.auth_error.as_ref(),
             },
         }
     }
@@ -68,9 +95,33 @@ impl ServerAuth {
     pub fn awaits_consent(&self) -> bool {
         match self {
             Self::None | Self::Unstated | Self::ApiKey(_) => false,
-            Self::OAuth(oauth) => {
-                matches!(&**oauth, OAuth::AuthorizationCode(auth) if auth.tokens.is_none())
-            }
+            Self::OAuth(oauth) => match &**oauth {
+                OAuth::ClientCredentials(_) => false,
+                OAuth::AuthorizationCode(auth) => auth.tokens.is_none() && auth.exchange.is_none(),
+            },
+        }
+    }
+
+    /// The exchange that gives tokens without a browser, if the settings have one.
+    #[must_use]
+    pub fn exchange(&self) -> Option<&OAuthExchange> {
+        match self {
+            Self::None | Self::Unstated | Self::ApiKey(_) => None,
+            Self::OAuth(oauth) => match &**oauth {
+                OAuth::ClientCredentials(_) => None,
+                OAuth::AuthorizationCode(auth) => auth.exchange.as_deref(),
+            },
+        }
+    }
+
+    /// Removes the sign-in in a browser that follows a refused exchange, for a process in which no
+    /// person signs in.
+    pub fn without_fallback(&mut self) {
+        if let Self::OAuth(oauth) = self
+            && let OAuth::AuthorizationCode(auth) = &mut **oauth
+            && let Some(exchange) = &mut auth.exchange
+        {
+            exchange.fallback = None;
         }
     }
 
@@ -87,7 +138,9 @@ impl ServerAuth {
                     let tokens = tokens.flat_map(|tokens| {
                         std::iter::once(&tokens.access_token).chain(&tokens.refresh_token)
                     });
-                    client.chain(tokens).collect()
+                    let exchange = auth.exchange.iter();
+                    let exchange = exchange.flat_map(|exchange| exchange.secrets());
+                    client.chain(tokens).chain(exchange).collect()
                 }
             },
         }
@@ -160,6 +213,8 @@ pub struct ClientCredentialsAuth {
     pub resource: Option<String>,
     /// The issuer of the authorization server, instead of the one that the server names.
     pub authorization_server: Option<String>,
+    /// The tool error that counts as a refused token. `None`: HTTP alone says so.
+    pub auth_error: Option<AuthErrorPattern>,
     /// The grant of a server of the catalog. `None` takes the one of the row's alias.
     pub grant: Option<SharedGrant>,
 }
@@ -308,6 +363,10 @@ pub struct AuthorizationCodeAuth {
     pub legacy: bool,
     /// True if idle grants are renewed before their refresh token ends.
     pub keep_alive: bool,
+    /// The exchange that gives the tokens, in place of a sign-in at the authorization server.
+    pub exchange: Option<Box<OAuthExchange>>,
+    /// The tool error that counts as a refused token. `None`: HTTP alone says so.
+    pub auth_error: Option<AuthErrorPattern>,
     /// The grants of a server of the catalog, one for each human. `None` takes the one of the row's
     /// alias.
     pub grant: Option<SharedGrant>,
@@ -397,15 +456,6 @@ impl OAuthPkce {
     }
 }
 
-/// A client that an operator has registered.
-#[derive(Debug, Clone, PartialEq)]
-pub struct OAuthClient {
-    /// The client's id.
-    pub id: String,
-    /// The client's secret; public clients have none.
-    pub secret: Option<Secret>,
-}
-
 /// Tokens from an earlier sign-in.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OAuthTokens {
@@ -433,6 +483,12 @@ mod tests {
         }
         for method in SecretMethod::ALL {
             assert_eq!(json!(method), method.word());
+        }
+        for kind in ExchangeKind::ALL {
+            assert_eq!(json!(kind), kind.word());
+        }
+        for way in ExchangeFallback::ALL {
+            assert_eq!(json!(way), way.word());
         }
         assert_eq!(json!(OAuthResource::Omit), "omit");
         assert_eq!(json!(OAuthResource::Url("https://x.example".into())), "https://x.example");

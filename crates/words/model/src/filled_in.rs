@@ -1,8 +1,8 @@
 //! Values of secrets that an entry names, put into its definition.
 
 use crate::{
-    AuthSecret, NamedSecret, OAuth, OpenedSecret, Secret, SecretName, SecretPlace, ServerAuth,
-    ServerDefinition, Target,
+    AuthSecret, GivenIdentity, NamedSecret, OAuth, OpenedSecret, Secret, SecretName, SecretPlace,
+    ServerAuth, ServerDefinition, Target,
 };
 
 impl ServerDefinition {
@@ -64,8 +64,29 @@ fn put_into_auth(auth: &mut ServerAuth, field: AuthSecret, value: Secret) {
                         tokens.refresh_token = Some(value);
                     }
                 }
+                AuthSecret::ProviderSecret
+                | AuthSecret::IdToken
+                | AuthSecret::ProviderRefreshToken => {
+                    let exchange = auth.exchange.as_mut();
+                    if let Some(given) = exchange.and_then(|exchange| exchange.given_mut()) {
+                        put_into_identity(given, field, value);
+                    }
+                }
             },
         },
+    }
+}
+
+fn put_into_identity(given: &mut GivenIdentity, field: AuthSecret, value: Secret) {
+    match field {
+        AuthSecret::ProviderSecret => given.client.secret = Some(value),
+        AuthSecret::IdToken => given.id_token = Some(value),
+        AuthSecret::ProviderRefreshToken => given.refresh_token = Some(value),
+        AuthSecret::Key
+        | AuthSecret::ClientSecret
+        | AuthSecret::PrivateKey
+        | AuthSecret::AccessToken
+        | AuthSecret::RefreshToken => {}
     }
 }
 
@@ -73,8 +94,9 @@ fn put_into_auth(auth: &mut ServerAuth, field: AuthSecret, value: Secret) {
 mod tests {
     use super::*;
     use crate::{
-        Alias, ApiKeyAuth, AuthorizationCodeAuth, ClientCredentialsAuth, ClientProof, HttpTarget,
-        OAuthClient, OAuthTokens, SecretId, StdioTarget,
+        Alias, ApiKeyAuth, AuthorizationCodeAuth, ClientCredentialsAuth, ClientProof,
+        ExchangeIdentity, ExchangeKind, HttpTarget, OAuthClient, OAuthExchange, OAuthTokens,
+        SecretId, StdioTarget,
     };
 
     const VALUE: &str = "canary-5521-value";
@@ -153,6 +175,7 @@ mod tests {
                 audience: None,
                 resource: None,
                 authorization_server: None,
+                auth_error: None,
                 grant: None,
             });
             let auth = auth_of(filled(oauth(client), place(field)));
@@ -164,10 +187,28 @@ mod tests {
             OAuth::AuthorizationCode(AuthorizationCodeAuth {
                 client: Some(OAuthClient { id: "i".to_owned(), secret: None }),
                 tokens: Some(tokens),
+                exchange: Some(Box::new(OAuthExchange {
+                    kind: ExchangeKind::IdJag,
+                    identity: ExchangeIdentity::Given(Box::new(GivenIdentity {
+                        token_url: String::new(),
+                        client: OAuthClient { id: "p".to_owned(), secret: None },
+                        id_token: None,
+                        refresh_token: None,
+                    })),
+                    audience: None,
+                    fallback: None,
+                })),
                 ..AuthorizationCodeAuth::default()
             })
         };
-        for field in [AuthSecret::ClientSecret, AuthSecret::AccessToken, AuthSecret::RefreshToken] {
+        for field in [
+            AuthSecret::ClientSecret,
+            AuthSecret::AccessToken,
+            AuthSecret::RefreshToken,
+            AuthSecret::ProviderSecret,
+            AuthSecret::IdToken,
+            AuthSecret::ProviderRefreshToken,
+        ] {
             let auth = auth_of(filled(oauth(code()), place(field)));
             let filled = auth.secrets().into_iter().filter(|one| **one == value).count();
             assert_eq!(filled, 1, "{field:?}: {auth:?}");

@@ -18,6 +18,7 @@ mod agent_env;
 mod agent_type;
 mod alias;
 mod auth;
+mod auth_error;
 mod built_in_tools;
 mod catalog;
 mod client_variable;
@@ -73,10 +74,11 @@ pub use agent_type::{AgentType, OauthOnOrchestrators};
 pub use alias::{Alias, AliasError};
 pub use auth::{
     ApiKeyAuth, AuthorizationCodeAuth, ClientCredentialsAuth, ClientProof, CredentialAddressFault,
-    HeaderSource, KEY_ALGORITHMS, OAuth, OAuthClient, OAuthPkce, OAuthRegistration, OAuthResource,
-    OAuthScopes, OAuthTokens, PRIVATE_KEY_JWT, SecretMethod, ServerAuth, SharedGrant,
-    check_credential_address,
+    ExchangeFallback, ExchangeIdentity, ExchangeKind, GivenIdentity, HeaderSource, KEY_ALGORITHMS,
+    OAuth, OAuthClient, OAuthExchange, OAuthPkce, OAuthRegistration, OAuthResource, OAuthScopes,
+    OAuthTokens, PRIVATE_KEY_JWT, SecretMethod, ServerAuth, SharedGrant, check_credential_address,
 };
+pub use auth_error::{AuthErrorFault, AuthErrorPattern, AuthErrorTest};
 pub use built_in_tools::BuiltInTools;
 pub use catalog::CatalogKind;
 pub use client_variable::{ClientVariable, VariablePlace};

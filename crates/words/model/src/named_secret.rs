@@ -41,6 +41,12 @@ pub enum AuthSecret {
     AccessToken,
     /// The refresh token of an earlier sign-in.
     RefreshToken,
+    /// The secret of the client at the company's provider, of an exchange.
+    ProviderSecret,
+    /// The ID token of an exchange.
+    IdToken,
+    /// The refresh token at the company's provider, of an exchange.
+    ProviderRefreshToken,
 }
 
 /// The identity of one value of a secret.
@@ -75,10 +81,11 @@ impl AuthSecret {
     pub fn key(self) -> &'static str {
         match self {
             Self::Key => "key",
-            Self::ClientSecret => "clientSecret",
+            Self::ClientSecret | Self::ProviderSecret => "clientSecret",
             Self::PrivateKey => "privateKey",
             Self::AccessToken => "accessToken",
-            Self::RefreshToken => "refreshToken",
+            Self::RefreshToken | Self::ProviderRefreshToken => "refreshToken",
+            Self::IdToken => "idToken",
         }
     }
 }

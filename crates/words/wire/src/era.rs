@@ -199,6 +199,9 @@ pub mod meta_key {
     pub const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
     /// The extension for tasks, among the capabilities of a modern client.
     pub const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
+    /// The extension for tokens that a company's identity provider authorizes.
+    pub const ENTERPRISE_EXTENSION: &str =
+        "io.modelcontextprotocol/enterprise-managed-authorization";
     /// W3C trace context: the parent span.
     pub const TRACEPARENT: &str = "traceparent";
     /// W3C trace context: data of tracing systems.

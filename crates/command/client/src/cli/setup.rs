@@ -9,8 +9,8 @@ use clap::Args;
     narthex setup --only cursor,claude-code\n  \
     narthex setup --yes --json | jq '.data.stayed[]'\n  \
     narthex setup --undo\n\n\
-    A file of this folder, such as .mcp.json, stays as it is until you approve it with\n\
-    `narthex trust FILE`.")]
+    A file of this folder, such as .mcp.json, stays as it is until you approve it\n\
+    with `narthex trust FILE`.")]
 pub struct SetupArgs {
     /// Work only with these clients, such as cursor,claude-code
     #[arg(long, value_name = "CLIENT", value_delimiter = ',')]

@@ -4,6 +4,7 @@ mod ask;
 mod bundle;
 pub(super) mod left;
 mod name;
+mod remote;
 mod trial;
 
 use std::{collections::BTreeMap, process::ExitCode, sync::Arc, time::SystemTime};
@@ -16,6 +17,7 @@ use self::{
     trial::Trial,
 };
 use super::{
+    running,
     search::{RegistrySettings, not_stored, stored},
     waiting::waiting,
 };
@@ -63,19 +65,20 @@ pub async fn run(
     check_name(&args.name)?;
     let alias = alias(&args)?;
     // Before the user answers questions for nothing.
-    let client = match args.dry_run {
+    let client = match args.dry_run || !running::is_up(&context)? {
         true => None,
         false => Some(free(&alias, &context).await?),
     };
     let proxies = Arc::clone(&settings.proxies);
     let chosen = choose(&args, &context, settings).await?;
     let way = way(&args, &chosen)?;
+    remote::check(&way, chosen.address.url()).await?;
     if context.format.is_text() {
         describe(&chosen, &way);
     }
     let (way, staged) = match way.bundle() {
         None => (way, None),
-        Some(source) if client.is_none() => {
+        Some(source) if args.dry_run => {
             return bundle::dry_run(facts(&alias, &chosen), source, &context);
         }
         Some(source) => {
@@ -97,10 +100,14 @@ pub async fn run(
         let text = format!("`{}` cannot be added: {}", args.name, faults.join("; "));
         Failure::new(ErrorKind::Invalid, harmless(&text)).with_details(Some(details))
     })?;
-    let Some(client) = client else {
+    if args.dry_run {
         return dry_run(&alias, &chosen, &draft, &context);
-    };
+    }
     ask::confirm(&args, &alias, &draft, &context).await?;
+    let client = match client {
+        Some(client) => client,
+        None => started(&alias, &context).await?,
+    };
     let taken = left::taken(&client).await?;
     let names = secret_names(&alias, &draft, &taken);
     let left = left_by_earlier(&alias, &draft, &taken);
@@ -123,6 +130,12 @@ pub async fn run(
     }
     let kept = Kept { entry, left_secrets: left, tried };
     told(&alias, &chosen, kept, &context)
+}
+
+/// As [`free`], of a daemon that is started first.
+async fn started(alias: &Alias, context: &Context) -> Result<DaemonClient, Failure> {
+    running::ensure(context).await?;
+    free(alias, context).await
 }
 
 /// The daemon, after a check that it has no server of this name.

@@ -4,6 +4,7 @@
 use std::process::ExitCode;
 
 use http::Method;
+use narthex_model::command::narthex;
 use serde_json::{Value, json};
 
 use super::{runs::create::read, waiting::waiting};
@@ -26,7 +27,12 @@ pub async fn run(command: ClientsCommand, context: Context) -> Result<ExitCode, 
             let asked = client.api_all(&path);
             let items = waiting("asking the daemon", &context, asked).await?;
             let header = ["id", "client", "agent or profile", "opens", "run", "expires", "by"];
-            table::list(&items, &header, row, "There are no clients yet.", &context)
+            let none = format!(
+                "There are no registered clients yet; those that `{}` connects need none of \
+                 these tokens.",
+                narthex("setup", &[])
+            );
+            table::list(&items, &header, row, &none, &context)
         }
         ClientsCommand::Show { id, place } => {
             let path = one(&place.workspace, &id);

@@ -49,7 +49,7 @@ fn status(context: &Context) -> Result<ExitCode, Failure> {
         }))?;
     } else if !context.format.is_quiet() {
         let place = data.path().display();
-        output::line(&match (pid, url) {
+        output::sentence(&match (pid, url) {
             (Some(pid), Some(url)) => format!("The daemon of {place} is process {pid}, at {url}."),
             (Some(pid), None) => {
                 format!("The daemon of {place}, process {pid}, is starting or stopping.")
@@ -137,7 +137,7 @@ fn told(
     if context.format.is_json() {
         output::done(&json!({ "was_running": pid.is_some(), "pid": pid, "killed": is_killed }))?;
     } else if !context.format.is_quiet() {
-        output::line(&match (pid, is_killed) {
+        output::sentence(&match (pid, is_killed) {
             (Some(pid), false) => format!("The daemon, process {pid}, has stopped."),
             (Some(pid), true) => format!("The daemon, process {pid}, was killed."),
             (None, _) => format!("No daemon runs with {}.", data.path().display()),

@@ -18,6 +18,9 @@ use crate::{
     table,
 };
 
+/// The place of the workspace in a row of a server.
+const WORKSPACE: usize = 1;
+
 pub async fn run(context: Context) -> Result<ExitCode, Failure> {
     let client = DaemonClient::operator(&context.daemon)?;
     let own = if_operator(client.rows::<Row>().await)?;
@@ -49,33 +52,50 @@ pub async fn run(context: Context) -> Result<ExitCode, Failure> {
     }
     // A daemon at an address alone has no process here.
     let process = if state.pid == 0 { String::new() } else { format!(" (process {})", state.pid) };
-    output::line(&format!("The daemon listens at {}{process}.", state.url))?;
+    output::sentence(&format!("The daemon listens at {}{process}.", state.url))?;
     if let Some(fingerprint) = state.fingerprints.first() {
-        output::line(&format!("Its certificate has the SHA-256 fingerprint {fingerprint}."))?;
+        output::sentence(&format!("Its certificate has the SHA-256 fingerprint {fingerprint}."))?;
     }
-    output::line("")?;
+    output::sentence("")?;
     let shared = rows.iter().map(|row| {
         let transport = row.transport.clone().unwrap_or_default();
         vec![harmless(&row.alias), HOME.to_owned(), transport, harmless(&completed(&row.summary()))]
     });
-    let servers: Vec<_> = shared.chain(runs.iter().flat_map(servers_of)).collect();
-    let header = ["server", "workspace", "transport", "status"];
+    // The words of a team stay out of sight until one is there.
+    let is_alone = runs.is_empty() && workspaces.iter().map(String::as_str).eq([HOME]);
+    let rows = shared.chain(runs.iter().flat_map(servers_of));
+    let servers: Vec<_> = rows.map(|row| columns(row, is_alone)).collect();
+    let header = columns(vec!["server", "workspace", "transport", "status"], is_alone);
     let none = if is_operator { "There are no servers." } else { "No run has servers of its own." };
     output::line(&table::render(&header, &servers, none))?;
     if !is_operator {
         output::notice(OWN_HIDDEN);
     }
+    if !is_alone {
+        show_runs(&runs, &workspaces)?;
+    }
+    for sentence in files::warnings(&files, SystemTime::now()) {
+        output::sentence(&format!("\nwarning: {sentence}"))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The cells of a row, without that of the workspace if there is only one.
+fn columns<T>(mut cells: Vec<T>, is_alone: bool) -> Vec<T> {
+    if is_alone && cells.len() > WORKSPACE {
+        cells.remove(WORKSPACE);
+    }
+    cells
+}
+
+fn show_runs(runs: &[Value], workspaces: &[String]) -> Result<(), Failure> {
     let runs: Vec<_> = runs.iter().map(run_row).collect();
-    let none = match &workspaces[..] {
+    let none = match workspaces {
         [] => "This token may see no workspace, and so no runs.".to_owned(),
         names => format!("There are no active runs in {}.", names.join(", ")),
     };
     let header = ["run", "pid", "workspace", "status", "agent"];
-    output::line(&format!("\n{}", table::render(&header, &runs, &none)))?;
-    for sentence in files::warnings(&files, SystemTime::now()) {
-        output::line(&format!("\nwarning: {sentence}"))?;
-    }
-    Ok(ExitCode::SUCCESS)
+    output::line(&format!("\n{}", table::render(&header, &runs, &none)))
 }
 
 /// The servers that a run has for itself, named as their mounts are.

@@ -1,12 +1,15 @@
 //! Lines for a terminal: tables for people, as wide as the terminal, and others' texts without
 //! characters that move a cursor.
 
-use std::io::stdout;
+use std::{
+    io::{stderr, stdout},
+    os::fd::AsFd,
+};
 
 use comfy_table::{ColumnConstraint, ContentArrangement, Row, Table, presets};
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
-use super::inert::inert;
+use super::{inert::inert, sentences::wrapped};
 
 /// Maximum number of lines of a row on a narrow terminal.
 const ROW_LINES: usize = 4;
@@ -20,6 +23,9 @@ const WHOLE: [&str; 1] = ["starts"];
 const LEAST: usize = 10;
 /// The blanks beside each column.
 const PADDING: usize = 2;
+/// The blanks between the cells of a row without a table, and in front of its further lines.
+const GAP: &str = "  ";
+const INDENT: &str = "    ";
 
 /// A table with a line per row. Where a terminal is too narrow, long cells continue below, inside
 /// of their columns; where the columns have no room, each cell is a line. Without rows, the
@@ -42,7 +48,9 @@ pub struct Rows<'h> {
 }
 
 /// A table for which the terminal has room: the wide one, or the narrow one if a row of the wide
-/// one needs several lines. A file or another program gets the wide one.
+/// one needs several lines, or else the narrow rows as [`row_fitting`] has them.
+///
+/// A file or another program gets the wide one.
 #[must_use]
 pub fn render_fitting(wide: &Rows<'_>, narrow: &Rows<'_>, none: &str) -> String {
     match wide.rows.is_empty() {
@@ -52,9 +60,50 @@ pub fn render_fitting(wide: &Rows<'_>, narrow: &Rows<'_>, none: &str) -> String 
 }
 
 fn fitted(wide: &Rows<'_>, narrow: &Rows<'_>, width: Option<u16>) -> String {
-    let has_room = width.is_none_or(|width| natural(wide) <= usize::from(width));
-    let chosen = if has_room { wide } else { narrow };
-    laid_out(chosen.header, &chosen.rows, width)
+    let Some(columns) = width else { return laid_out(wide.header, &wide.rows, None) };
+    let has_room = |rows: &&Rows<'_>| natural(rows) <= usize::from(columns);
+    match [wide, narrow].into_iter().find(has_room) {
+        Some(table) => laid_out(table.header, &table.rows, width),
+        None => {
+            let rows = narrow.rows.iter().map(|row| flowing(row, columns));
+            rows.collect::<Vec<_>>().join("\n")
+        }
+    }
+}
+
+/// A row without a table, for a list that grows: the wide one, or the narrow one if the terminal is
+/// too narrow for it.
+///
+/// A cell of the narrow one that has no room in its line begins the next one, and one that is
+/// longer than a line is cut at its end. A file or another program gets the wide one.
+#[must_use]
+pub fn row_fitting(wide: &[String], narrow: &[String]) -> String {
+    fitted_row(wide, narrow, width())
+}
+
+fn fitted_row(wide: &[String], narrow: &[String], width: Option<u16>) -> String {
+    let cells: Vec<_> = wide.iter().map(|cell| one_line(cell)).collect();
+    let wide = cells.join(GAP);
+    match width {
+        Some(width) if wide.width() > usize::from(width) => flowing(narrow, width),
+        Some(_) | None => wide,
+    }
+}
+
+/// The cells of a row in as many lines as they need, each in one piece.
+fn flowing(cells: &[String], width: u16) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    for cell in cells.iter().map(|cell| one_line(cell)) {
+        match lines.last_mut() {
+            Some(line) if line.width() + GAP.len() + cell.width() <= usize::from(width) => {
+                line.push_str(GAP);
+                line.push_str(&cell);
+            }
+            Some(_) => lines.push(cut(&format!("{INDENT}{cell}"), Some(width))),
+            None => lines.push(cut(&cell, Some(width))),
+        }
+    }
+    lines.join("\n")
 }
 
 /// The width of a table with a line for each row.
@@ -164,14 +213,25 @@ pub(super) fn fitting(line: &str, columns: usize) -> &str {
 
 /// The width of the terminal; `None` without one: a file or another program gets everything.
 fn width() -> Option<u16> {
-    let size = rustix::termios::tcgetwinsize(stdout()).ok()?;
+    width_of(stdout())
+}
+
+fn width_of(output: impl AsFd) -> Option<u16> {
+    let size = rustix::termios::tcgetwinsize(output).ok()?;
     (size.ws_col > 0).then_some(size.ws_col)
+}
+
+/// Sentences in lines for which the terminal of standard output has room. A command in backticks
+/// stays in one piece.
+#[must_use]
+pub fn sentences_fitting(text: &str) -> String {
+    wrapped(text, width())
 }
 
 /// Prints a text for a person, besides the result. Parts of it may come from others.
 #[expect(clippy::print_stderr, reason = "what is no result goes to standard error")]
 pub fn notice(text: &str) {
-    eprintln!("{}", inert(text));
+    eprintln!("{}", wrapped(&inert(text), width_of(stderr())));
 }
 
 #[cfg(test)]
@@ -234,6 +294,40 @@ mod tests {
         assert!(text.contains("KIND") && !text.contains("MORE"), "{text}");
         let empty = Rows { header: &["time"], rows: Vec::new() };
         assert_eq!(render_fitting(&empty, &empty, "There are none."), "There are none.");
+    }
+
+    /// A row that is printed alone has the columns for which the terminal has room.
+    #[test]
+    fn a_narrow_terminal_gets_the_narrow_row() {
+        let cells = |cells: &[&str]| cells.iter().map(|cell| (*cell).to_owned()).collect();
+        let (wide, narrow): (Vec<_>, Vec<_>) = (cells(&["now", "set", "all"]), cells(&["now"]));
+        for width in [None, Some(80), Some(13)] {
+            assert_eq!(fitted_row(&wide, &narrow, width), "now  set  all", "{width:?}");
+        }
+        assert_eq!(fitted_row(&wide, &narrow, Some(12)), "now");
+    }
+
+    /// No cell is broken: it begins a line of its own, and only one that is longer than a line is
+    /// cut at its end. A list and its growing form have the same lines.
+    #[test]
+    fn cells_of_a_narrow_row_stay_in_one_piece() {
+        let cells = |cells: &[&str]| -> Vec<String> {
+            cells.iter().map(|cell| (*cell).to_owned()).collect()
+        };
+        let row = cells(&["10:39:14", "session.mcp.tool_called", "run_0123456789", "docs find"]);
+        let expected = "10:39:14  session.mcp.tool_called\n    run_0123456789  docs find";
+        assert_eq!(fitted_row(&row, &row, Some(40)), expected);
+        let long = cells(&["10:39:14", "a-name-that-is-longer-than-the-line", "ok"]);
+        let cut = "10:39:14\n    a-name-that-is-l…\n    ok";
+        assert_eq!(fitted_row(&long, &long, Some(21)), cut);
+        let table = |rows: &[&Vec<String>]| Rows {
+            header: &["time", "kind", "actor", "object"],
+            rows: rows.iter().map(|row| (*row).clone()).collect(),
+        };
+        let rows = table(&[&row, &row]);
+        assert_eq!(fitted(&rows, &rows, Some(40)), format!("{expected}\n{expected}"));
+        let whole = fitted(&rows, &rows, None);
+        assert!(whole.lines().count() == 3 && !whole.contains('…'), "{whole}");
     }
 
     /// A name can be copied from any terminal.

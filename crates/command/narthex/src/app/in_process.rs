@@ -4,7 +4,7 @@
 
 use std::{future::ready, sync::Arc};
 
-use narthex_model::{OAuth, ServerAuth, command::narthex};
+use narthex_model::{AuthorizationCodeAuth, OAuth, ServerAuth, command::narthex};
 use narthex_oauth_client::SignIns;
 use narthex_upstream::{
     AtHand, CredentialFault, CredentialQuery, CredentialSource, Credentials, Obtaining,
@@ -26,8 +26,14 @@ struct Missing {
 impl CredentialSource for WithoutPeople {
     fn credentials(&self, query: CredentialQuery<'_>) -> Option<Arc<dyn Credentials>> {
         let is_needed = match &query.target.auth {
-            ServerAuth::OAuth(oauth) => match **oauth {
+            ServerAuth::OAuth(oauth) => match &**oauth {
                 OAuth::ClientCredentials(_) => return self.0.credentials(query),
+                OAuth::AuthorizationCode(auth) if has_identity(auth) => {
+                    let CredentialQuery { alias, target, holder } = query;
+                    let mut target = target.clone();
+                    target.auth.without_fallback();
+                    return self.0.credentials(CredentialQuery { alias, target: &target, holder });
+                }
                 OAuth::AuthorizationCode(_) => true,
             },
             ServerAuth::Unstated => false,
@@ -35,6 +41,11 @@ impl CredentialSource for WithoutPeople {
         };
         Some(Arc::new(Missing { alias: query.alias.to_string(), is_needed }))
     }
+}
+
+/// True if the settings have the identity of a person, so that no human is needed.
+fn has_identity(auth: &AuthorizationCodeAuth) -> bool {
+    auth.exchange.as_ref().is_some_and(|exchange| exchange.given().is_some())
 }
 
 impl Missing {

@@ -11,7 +11,7 @@ use narthex_gateway::{Gateway, metrics::Labelled};
 use narthex_http_client::Proxies;
 use narthex_model::WorkspaceId;
 use narthex_oauth_client::{
-    Clock, MemoryStore, NoHooks, RedirectBases, SignInOptions, SignIns, SystemClock,
+    Clock, MemoryStore, NoHooks, RedirectBases, SharedClients, SignInOptions, SignIns, SystemClock,
     store::TokenStore,
 };
 use narthex_upstream::CredentialSource;
@@ -39,6 +39,7 @@ pub(super) struct Wanted<'a> {
     /// The address of the door, with true if it encrypts.
     pub(super) door: Option<(SocketAddr, bool)>,
     pub(super) client_metadata_url: Option<&'a Url>,
+    pub(super) shared_clients: &'a SharedClients,
     pub(super) proxies: &'a Arc<Proxies>,
     /// The id of this process.
     pub(super) owner: &'a str,
@@ -67,7 +68,7 @@ impl Wanted<'_> {
         let client_metadata_url = self.client_metadata_url.cloned().or(own);
         let stored = Arc::new(StoredTokens::new(store.clone(), vault.clone()));
         let origin = of.login.as_ref().map(|login| login.origin.clone());
-        let counts = Arc::new(SignInCounts::at(origin));
+        let counts = Arc::new(SignInCounts::at(origin).with_logins(of.login.as_ref()));
         let bases = RedirectBases { loopback, public };
         let sign_ins = SignIns::new(SignInOptions {
             client_metadata_url,
@@ -93,6 +94,7 @@ impl Wanted<'_> {
             extra_roots: Vec::new(),
             redirect_base,
             client_metadata_url: None,
+            shared_clients: self.shared_clients.clone(),
             client_name: CLIENT_NAME.to_owned(),
             workspace: WorkspaceId::default().to_string(),
             tasks: TaskTracker::new(),

@@ -5,50 +5,45 @@ use narthex_model::command::narthex;
 
 use super::Cli;
 
-/// The commands of the main page by group. Everyday commands come first, rare ones last.
-const GROUPS: [(&str, &[&str]); 4] = [
+/// Commands by group.
+type Groups = &'static [(&'static str, &'static [&'static str])];
+
+/// The words behind the program that print the page of all commands.
+pub(crate) const ALL: [&str; 2] = ["help", "all"];
+
+/// The commands of the main page: those of a person alone on a machine.
+const FIRST: Groups = &[
     (
         "Use",
-        &["setup", "init", "trust", "up", "search", "add", "tools", "call", "connect", "mount"],
+        &["setup", "init", "trust", "up", "open", "search", "add", "tools", "call", "connect"],
     ),
-    ("See", &["status", "open", "runs", "sessions", "strace", "top", "usage", "audit", "shares"]),
+    ("See", &["status", "mcp", "check", "audit", "version"]),
+    ("Keep", &["secrets", "profiles", "service", "daemon", "backup", "restore", "uninstall"]),
+];
+
+/// The other commands, for those who run agents and for teams.
+const MORE: Groups = &[
     (
-        "Operate",
-        &[
-            "connections",
-            "mcp",
-            "profiles",
-            "servers",
-            "capabilities",
-            "agents",
-            "secrets",
-            "grants",
-            "policy",
-            "limits",
-            "check",
-            "export",
-            "import",
-            "daemon",
-            "service",
-            "uninstall",
-        ],
+        "Agents",
+        &["runs", "sessions", "grants", "connections", "shares", "mount", "vfs", "strace", "top"],
+    ),
+    (
+        "Catalog",
+        &["servers", "capabilities", "agents", "env-bindings", "channels", "export", "import"],
     ),
     (
         "Administer",
         &[
+            "policy",
+            "limits",
+            "usage",
             "workspaces",
             "users",
             "members",
             "tokens",
             "clients",
-            "channels",
             "webhooks",
-            "env-bindings",
-            "backup",
-            "restore",
-            "version",
             "whoami",
-            "vfs",
             "completions",
         ],
     ),
@@ -85,6 +80,14 @@ static CATALOG: [(&str, [(&str, &str); 4]); 3] = [
     ),
 ];
 
+/// Number of columns of the main page and of the text without a command.
+const COLUMNS: usize = 80;
+
+/// The lines on further help, of the page of all commands and of the main one.
+const ONE_HELP: &str = "Help of a command: narthex COMMAND --help";
+const MORE_HELP: &str = "Help of a command: narthex COMMAND --help\n\
+    All commands, also for agents and teams: narthex help all";
+
 /// The text of `narthex` without a command.
 pub(crate) fn beginning() -> String {
     let first = [
@@ -94,9 +97,9 @@ pub(crate) fn beginning() -> String {
     ];
     let lines = first.map(|(command, about)| format!("  {:<18}{about}\n", command.to_string()));
     format!(
-        "narthex stands between AI agents and their MCP servers: it starts the servers, and gives \
-         all\nyour clients one address for them.\n\nBegin with:\n{}\n\
-         All commands: narthex --help",
+        "narthex stands between AI agents and their MCP servers: it starts the servers,\n\
+         and gives all your clients one address for them.\n\nBegin with:\n{}\n\
+         More commands: narthex --help",
         lines.concat(),
     )
 }
@@ -113,7 +116,11 @@ pub(crate) fn command() -> Command {
         .filter(|argument| argument.is_global_set())
         .map(|argument| argument.clone().hide(true))
         .collect();
-    let main = main_page(&command);
+    let main = format!(
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n{}\n{MORE_HELP}\n\n\
+         Global flags:\n{{options}}{{after-help}}",
+        listed(&command, FIRST)
+    );
     command.help_template(main).mut_subcommands(|inner| page(inner, &globals))
 }
 
@@ -132,23 +139,45 @@ fn with_kinds(command: Command) -> Command {
     })
 }
 
-/// The template of the main page. The width of the names is that of the longest one.
-fn main_page(command: &Command) -> String {
-    let names = GROUPS.iter().flat_map(|(_, names)| *names);
+/// The page of all commands.
+pub(crate) fn all() -> String {
+    let command = command();
+    let (first, more) = (listed(&command, FIRST), listed(&command, MORE));
+    format!("Usage: narthex [OPTIONS] <COMMAND>\n{first}{more}\n{ONE_HELP}")
+}
+
+/// The groups with the texts of their commands. The width of the names is that of the longest one.
+fn listed(command: &Command, groups: Groups) -> String {
+    let names = groups.iter().flat_map(|(_, names)| *names);
     let width = names.map(|name| name.len()).max().unwrap_or_default();
-    let mut text = "{about-with-newline}\n{usage-heading} {usage}\n".to_owned();
-    for (group, names) in GROUPS {
+    let mut text = String::new();
+    for (group, names) in groups {
         text.push_str(&format!("\n{group}:\n"));
-        for name in names {
+        for name in *names {
             let about = command.find_subcommand(name).and_then(Command::get_about);
             let about = about.map(ToString::to_string).unwrap_or_default();
+            let begin = width + 4;
+            let lines = wrapped(&about, COLUMNS.saturating_sub(begin));
+            let about = lines.join(&format!("\n{}", " ".repeat(begin)));
             text.push_str(&format!("  {name:width$}  {about}\n"));
         }
     }
-    text.push_str(
-        "\nHelp of a command: narthex COMMAND --help\n\nGlobal flags:\n{options}{after-help}",
-    );
     text
+}
+
+/// The lines of a text, each with so many columns at most.
+fn wrapped(text: &str, columns: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.len() + 1 + word.len() <= columns => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            Some(_) | None => lines.push(word.to_owned()),
+        }
+    }
+    lines
 }
 
 /// Hides the global flags in the help of a command and of those below it.
@@ -160,9 +189,27 @@ fn page(command: Command, globals: &[clap::Arg]) -> Command {
 mod tests {
     use super::*;
 
+    /// D29: a new user has no server that people sign in to.
     #[test]
-    fn each_command_is_in_one_group_of_the_main_page() {
-        let mut grouped: Vec<_> = GROUPS.iter().flat_map(|(_, names)| *names).copied().collect();
+    fn d29_the_first_page_names_no_connections() {
+        assert!(!beginning().contains("connections"), "{}", beginning());
+        let is_first = FIRST.iter().any(|(_, names)| names.contains(&"connections"));
+        assert!(!is_first, "{FIRST:?}");
+    }
+
+    #[test]
+    fn the_first_texts_fit_a_usual_terminal() {
+        let pages = [listed(&Cli::command(), FIRST), all(), beginning(), MORE_HELP.to_owned()];
+        for line in pages.iter().flat_map(|page| page.lines()) {
+            assert!(line.chars().count() <= COLUMNS, "{line}");
+        }
+        assert_eq!(wrapped("a bc d", 4), ["a bc", "d"]);
+    }
+
+    #[test]
+    fn each_command_is_in_one_group() {
+        let groups = FIRST.iter().chain(MORE);
+        let mut grouped: Vec<_> = groups.flat_map(|(_, names)| *names).copied().collect();
         let command = Cli::command();
         let shown = command.get_subcommands().filter(|one| !one.is_hide_set());
         let mut all: Vec<_> = shown.map(Command::get_name).collect();

@@ -58,8 +58,10 @@ pub(crate) async fn run(context: Context) -> Result<ExitCode, Failure> {
     checks.extend(host::programs(&files));
     checks.extend(files::all(&files, &context.settings, &served).await);
     checks.extend(of_entries);
-    checks.extend(executors::all(&context.settings));
-    checks.extend(agents::all(&context.settings).await);
+    // The words of a team stay out of sight until there are agents.
+    let of_agents = agents::all(&context.settings).await;
+    checks.extend(executors::all(&context.settings, agents::are_named(&of_agents)));
+    checks.extend(of_agents);
     show(&checks, &context)
 }
 
@@ -145,12 +147,12 @@ fn show(checks: &[Check], context: &Context) -> Result<ExitCode, Failure> {
         }
         return Ok(code);
     }
-    output::line(&format!("Checks of MCP servers, {time}"))?;
+    output::sentence(&format!("Checks of MCP servers, {time}"))?;
     for line in checks.iter().flat_map(Check::lines) {
-        output::line(&line)?;
+        output::sentence(&line)?;
     }
     let of = |count, what| output::counted(count as u64, what);
     let (warnings, errors) = (of(warnings, "warning"), of(errors, "error"));
-    output::line(&format!("{infos} info, {warnings}, {errors}"))?;
+    output::sentence(&format!("{infos} info, {warnings}, {errors}"))?;
     Ok(code)
 }

@@ -5,6 +5,7 @@ use std::{sync::Mutex, time::Duration};
 use narthex_executor::Executors;
 use narthex_gateway::RunToken;
 use narthex_model::ErrorKind;
+use narthex_oauth_client::SharedClients;
 use narthex_policy::RunPolicy;
 use narthex_registry::config::LoadedConfig;
 
@@ -38,6 +39,7 @@ pub(super) async fn start(
         work_dir: data.path().to_owned(),
         executors: Executors::default(),
         client_metadata_url: None,
+        shared_clients: SharedClients::default(),
         doors: None,
     };
     App::start(options).await

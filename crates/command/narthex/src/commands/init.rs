@@ -109,18 +109,18 @@ fn show(done: &Done, args: &InitArgs, context: &Context) -> Result<(), Failure> 
         return Ok(());
     }
     for name in missing {
-        output::line(&format!(
+        output::sentence(&format!(
             "[init] {name} is not in PATH: install Node.js (https://nodejs.org)"
         ))?;
     }
     for path in written {
-        output::line(&format!("[init] wrote {path}"))?;
+        output::sentence(&format!("[init] wrote {path}"))?;
     }
     for path in skipped {
-        output::line(&format!("[init] skipped {path}: it exists already"))?;
+        output::sentence(&format!("[init] skipped {path}: it exists already"))?;
     }
-    output::line("")?;
-    next.iter().try_for_each(|line| output::line(line))
+    output::sentence("")?;
+    next.iter().try_for_each(|line| output::sentence(line))
 }
 
 /// The next steps of the user.

@@ -96,8 +96,11 @@ async fn set_up(args: &SetupArgs, place: &Path, context: &Context) -> Result<Exi
     let offer = service::offer(context).await?;
     if is_text {
         let is_running = DataDir::at(place).is_locked()?;
-        let mut lines = service::shown(&offer, is_running).into_iter().chain(survey.to_quit());
-        lines.try_for_each(|line| output::line(&harmless(&line)))?;
+        let lines = service::shown(&offer, is_running).into_iter().chain(survey.to_quit());
+        let lines: Vec<_> = lines.map(|line| harmless(&line)).collect();
+        if !lines.is_empty() {
+            output::sentence(&format!("\n{}", lines.join("\n")))?;
+        }
     }
     if args.dry_run {
         return unchanged(&survey, args.dry_run, context);
@@ -131,14 +134,13 @@ fn unchanged(survey: &Survey, is_dry: bool, context: &Context) -> Result<ExitCod
     } else if context.format.is_quiet() {
         survey.moving().try_for_each(|one| output::line(one.alias.as_str()))?;
     } else if is_dry {
-        output::line("\nNothing has changed: this was a dry run.")?;
+        output::sentence("\nNothing has changed: this was a dry run.")?;
     } else {
-        output::line("\nThere is nothing to set up, and nothing has changed.")?;
+        output::sentence("\nThere is nothing to set up, and nothing has changed.")?;
         let hint = match survey.plan.servers.is_empty() && !survey.has_servers {
             true => format!(
-                "To begin without a client's servers, start the daemon with `{}`. Then `{}` and \
-                 `{}` find a server in a registry, and `{}` adds one whose command you know.",
-                narthex("up --detach", &[]),
+                "To begin without a client's servers, `{}` and `{}` find a server in a registry. \
+                 `{}` adds one whose command you know.",
                 narthex("search WORDS", &[]),
                 narthex("add NAME", &[]),
                 narthex("mcp add NAME -- COMMAND", &[]),
@@ -148,7 +150,7 @@ fn unchanged(survey: &Survey, is_dry: bool, context: &Context) -> Result<ExitCod
                 narthex("mcp list", &[])
             ),
         };
-        output::line(&hint)?;
+        output::sentence(&hint)?;
     }
     Ok(ExitCode::SUCCESS)
 }

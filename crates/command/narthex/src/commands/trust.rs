@@ -82,7 +82,7 @@ pub(crate) async fn run(args: TrustArgs, context: Context) -> Result<ExitCode, F
         output::done(&data)?;
     } else if is_text {
         let then = harmless(&review.taking_effect(&data_dir));
-        output::line(&format!("\ntrusted {name} as it is now; {then}"))?;
+        output::sentence(&format!("\ntrusted {name} as it is now; {then}"))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -119,7 +119,7 @@ fn already(name: &str, data: &Value, context: &Context) -> Result<ExitCode, Fail
     if context.format.is_json() {
         output::done(data)?;
     } else if !context.format.is_quiet() {
-        output::line(&format!(
+        output::sentence(&format!(
             "\nthe present content of {name} is trusted already; nothing has changed"
         ))?;
     }

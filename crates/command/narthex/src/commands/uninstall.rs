@@ -238,9 +238,9 @@ impl Present {
     fn show(&self, args: &UninstallArgs) -> Result<(), Failure> {
         let lines = self.lines(args);
         if !lines.is_empty() {
-            output::line("This command does the following:")?;
+            output::sentence("This command does the following:")?;
         }
-        lines.iter().try_for_each(|line| output::line(&format!("  {}", harmless(line))))
+        lines.iter().try_for_each(|line| output::sentence(&format!("  {}", harmless(line))))
     }
 
     /// Lines with all that the command would do.
@@ -274,10 +274,18 @@ impl Present {
         }
         match &self.removal {
             Some(removal) => lines.extend(self.removal_lines(removal)),
-            None if self.has_data => lines.push(format!("{} is kept.", self.data.path().display())),
-            None => {}
+            None => {
+                lines.extend(self.preview.secrets_line());
+                let kept =
+                    self.has_data.then(|| format!("{} is kept.", self.data.path().display()));
+                lines.extend(kept);
+            }
         }
-        lines.extend(self.settings.iter().map(|file| self.settings_line(file, args.delete_data)));
+        for line in self.settings.iter().map(|file| self.settings_line(file, args.delete_data)) {
+            if !lines.contains(&line) {
+                lines.push(line);
+            }
+        }
         lines
     }
 
@@ -285,7 +293,7 @@ impl Present {
     fn settings_line(&self, file: &Path, deletes_data: bool) -> String {
         let path = file.display();
         match (deletes_data && self.owns_settings, self.has_more(file)) {
-            (false, _) => format!("{path} is kept."),
+            (false, _) => self.preview.line_of(file).unwrap_or_else(|| format!("{path} is kept.")),
             (true, false) => format!("{path} is deleted."),
             (true, true) if self.has_setup => {
                 format!("{path} is deleted, unless it has more than the set-up put there.")

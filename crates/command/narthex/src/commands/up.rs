@@ -87,8 +87,7 @@ async fn daemon(args: UpArgs, data: DataDir, context: Context) -> Result<ExitCod
     }
     let file = settings.config.clone().unwrap_or_else(source::usual);
     let heir = Heir::of(&listener, &lock)?;
-    let leaving = Leaving::default();
-    let (address, tls) = (listener.local_addr()?, door.tls());
+    let (leaving, address, tls) = (Leaving::default(), listener.local_addr()?, door.tls());
     let mut ends = stop_signal_with(door.hangup())?;
     let workers = Workers::start()?;
     let app = App::start(AppOptions {
@@ -102,6 +101,7 @@ async fn daemon(args: UpArgs, data: DataDir, context: Context) -> Result<ExitCod
         work_dir: data.path().to_owned(),
         executors: settings.executors.clone(),
         client_metadata_url: settings.sign_in.client_metadata_url().cloned(),
+        shared_clients: settings.sign_in.shared_clients().clone(),
         doors: Some(Doors {
             listener,
             http: settings.http_options(address, TokenHash::of(admin.expose())),
@@ -273,10 +273,10 @@ impl Reporter<'_> {
             "narthex listens on {url}\n\n  all servers  {url}/mcp\n  \
              one server   {url}/mcp/NAME\n  socket       {socket}\n  token        {token_file}\n\
              {}\n\
-             Connect the MCP clients of this machine with `{}`; it asks first.\n\n\
+             This connects the MCP clients of this machine, and asks first:\n\n  {}\n\n\
              By hand, a client that starts programs takes this:\n\n{stdio:#}\n\n\
-             A client that speaks HTTP takes the address {url}/mcp and a header, which this \
-             prints:\n\n  echo \"Authorization: Bearer $(cat {})\"\n",
+             A client that speaks HTTP takes the address {url}/mcp\n\
+             and a header, which this prints:\n\n  echo \"Authorization: Bearer $(cat {})\"\n",
             door.certificate_lines(),
             narthex("setup", &[]),
             quoted(&token_file),
@@ -369,7 +369,7 @@ impl Reporter<'_> {
                 output::json(&Event::Server(row))?;
             } else if row.status.is_settled() || before.is_some() {
                 let (name, summary) = (harmless(&row.alias), harmless(&row.summary()));
-                output::line(&format!("{name:<16} {summary}"))?;
+                output::sentence(&format!("{name:<16} {summary}"))?;
             }
         }
         Ok(())

@@ -107,6 +107,9 @@ const OIDC: &str = "signin.oidc";
 /// The section in which each member is an issuer of the company.
 const ISSUERS: &str = "oauth.issuers";
 
+/// The section in which each member is a registered app.
+const CLIENTS: &str = "oauth.clients";
+
 /// The section in which each member is an executor.
 const EXECUTORS: &str = "executors";
 
@@ -118,6 +121,8 @@ pub(crate) struct Layers {
     pub(crate) oidc: Option<(String, Table)>,
     /// The file's issuers, likewise.
     pub(crate) issuers: Option<(String, Table)>,
+    /// The file's registered apps, likewise.
+    pub(crate) clients: Option<(String, Table)>,
     /// The file's executors, likewise.
     pub(crate) executors: Option<(String, Table)>,
     pub(crate) faults: Vec<String>,
@@ -145,7 +150,7 @@ impl Layers {
                 || KEYS
                     .iter()
                     .map(|key| key.path)
-                    .chain([OIDC, ISSUERS])
+                    .chain([OIDC, ISSUERS, CLIENTS])
                     .any(|known| known.starts_with(&format!("{path}.")));
             if let Some(key) = KEYS.iter().find(|key| key.path == path) {
                 self.add(key, value.clone(), format!("{name}: `{path}`"));
@@ -157,6 +162,10 @@ impl Layers {
                 && let Value::Table(issuers) = value
             {
                 self.issuers = Some((name.to_owned(), issuers.clone()));
+            } else if path == CLIENTS
+                && let Value::Table(clients) = value
+            {
+                self.clients = Some((name.to_owned(), clients.clone()));
             } else if path == EXECUTORS
                 && let Value::Table(executors) = value
             {

@@ -1,5 +1,9 @@
 //! Reads the members of one named section of the settings file.
 
+use std::path::Path;
+
+use fs_err as fs;
+use narthex_model::Secret;
 use toml::Table;
 
 /// A section that is read. All faults are added.
@@ -39,7 +43,51 @@ impl Reading<'_> {
         text
     }
 
+    /// A word of yes or no; absent is no.
+    pub(super) fn flag(&mut self, member: &str) -> bool {
+        let Some(value) = self.table.get(member) else { return false };
+        value.as_bool().unwrap_or_else(|| {
+            self.fault(&format!("`{member}` must be true or false"));
+            false
+        })
+    }
+
+    /// Reads a password from the environment, or else from a file. The settings file has no
+    /// passwords, since too many programs read it.
+    pub(super) fn secret(
+        &mut self,
+        variable: &str,
+        env: &dyn Fn(&str) -> Option<String>,
+    ) -> Option<Secret> {
+        if let Some(secret) = env(variable).filter(|secret| !secret.is_empty()) {
+            return Some(Secret::new(secret));
+        }
+        let file = self.text("client_secret_file")?;
+        if let Err(error) = narthex_private::check_named(Path::new(&file)) {
+            self.fault(&format!("`client_secret_file`: {error}"));
+            return None;
+        }
+        match fs::read_to_string(Path::new(&file)) {
+            Ok(text) => Some(Secret::new(text.trim_end_matches(['\r', '\n']))),
+            Err(error) => {
+                self.fault(&format!("`client_secret_file`: {error}"));
+                None
+            }
+        }
+    }
+
     pub(super) fn fault(&mut self, text: &str) {
         self.faults.push(format!("{}: {text}", self.place));
     }
+}
+
+/// The variable with the password of a section of this name.
+pub(super) fn variable(start: &str, name: &str) -> String {
+    format!("{start}{}", name.to_ascii_uppercase().replace('-', "_"))
+}
+
+/// True for the name of a section whose password can be in a variable.
+pub(super) fn is_name(name: &str) -> bool {
+    let is_plain = |byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-');
+    (1..=64).contains(&name.len()) && name.bytes().all(is_plain)
 }

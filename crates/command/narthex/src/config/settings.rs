@@ -32,7 +32,7 @@ use toml::{Table, Value};
 
 use super::{
     ConnectionOptions, SignIn, TlsPlace, connections, journal, keys, keys::KeyPlace,
-    layers::Layers, oauth, signin, tls, variables,
+    layers::Layers, oauth, shared_clients, signin, tls, variables,
 };
 
 /// A gibibyte: five shares of the largest size.
@@ -587,6 +587,11 @@ fn sign_in(layers: &Layers, env: &dyn Fn(&str) -> Option<String>) -> (SignIn, Ve
     let given = layers.get("oauth.client_metadata_url");
     let document = given.and_then(|given| Some((given.value.as_str()?, given.source.as_str())));
     let sign_in = sign_in.with_client_metadata(document, &mut faults);
+    let clients = layers
+        .clients
+        .as_ref()
+        .map(|(file, table)| shared_clients::read(file, table, env, &mut faults));
+    let sign_in = sign_in.with_shared_clients(clients.unwrap_or_default());
     let issuers = layers.issuers.as_ref().map(|(file, table)| (file.as_str(), table));
     let door = oauth::read(|path| layers.get(path), issuers, &mut faults);
     let sign_in = sign_in.with_door(door, &mut faults);

@@ -1,24 +1,37 @@
 //! The settings of signing in: the daemon's address for browsers, and OpenID providers.
 
-use std::{collections::BTreeMap, net::SocketAddr, path::Path};
+use std::{collections::BTreeMap, net::SocketAddr};
 
-use fs_err as fs;
 use narthex_control::{LoginOptions, ProviderOptions};
 use narthex_login::{
     PublicOrigin,
     oidc::{Admission, Claim, Client},
 };
-use narthex_model::{Role, Roles, Secret, WorkspaceId, meant_hint};
+use narthex_model::{Role, Roles, WorkspaceId, meant_hint};
+use narthex_oauth_client::SharedClients;
 use toml::{Table, Value};
 use url::Url;
 
-use super::{oauth::DoorGiven, reading::Reading};
+use super::{
+    oauth::DoorGiven,
+    reading::{Reading, is_name, variable},
+};
 
 /// Prefix of the variable with narthex's password at a provider; the provider's name follows.
 pub(crate) const SECRET: &str = "NARTHEX_OIDC_SECRET_";
+/// The member with the servers that may have tokens for identities.
+const SERVERS: &str = "exchange_servers";
 /// All members of a provider.
-const MEMBERS: [&str; 6] =
-    ["issuer", "client_id", "client_secret_file", "email_domains", "claims", "roles"];
+const MEMBERS: [&str; 8] = [
+    "issuer",
+    "client_id",
+    "client_secret_file",
+    "email_domains",
+    "claims",
+    "roles",
+    "keep_identity",
+    SERVERS,
+];
 
 /// The sign-in of humans, as set in the settings.
 #[derive(Debug, Clone, Default)]
@@ -28,6 +41,7 @@ pub(crate) struct SignIn {
     /// The door as a protected resource and an authorization server.
     door: DoorGiven,
     client_metadata_url: Option<Url>,
+    shared_clients: SharedClients,
 }
 
 impl SignIn {
@@ -54,6 +68,17 @@ impl SignIn {
     #[must_use]
     pub(crate) fn client_metadata_url(&self) -> Option<&Url> {
         self.client_metadata_url.as_ref()
+    }
+
+    /// The apps that an operator has registered at providers.
+    #[must_use]
+    pub(crate) fn shared_clients(&self) -> &SharedClients {
+        &self.shared_clients
+    }
+
+    /// The same settings with registered apps.
+    pub(super) fn with_shared_clients(self, shared_clients: SharedClients) -> Self {
+        Self { shared_clients, ..self }
     }
 
     /// The same settings with the address of a client id metadata document; a fault is added.
@@ -126,10 +151,7 @@ pub(crate) fn read(
     let Some((file, table)) = providers else { return sign_in };
     for (name, value) in table {
         let place = format!("{file}: `signin.oidc.{name}`");
-        let is_name = name.len() <= 64
-            && !name.is_empty()
-            && name.bytes().all(|b| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'-'));
-        if !is_name {
+        if !is_name(name) {
             faults.push(format!("{place}: a name is 1 to 64 of a-z, 0-9 and `-`"));
         }
         let Value::Table(table) = value else {
@@ -153,15 +175,18 @@ impl Reading<'_> {
             self.fault(&format!("`{member}` is not a setting{hint}"));
         }
         let (issuer, client_id) = (self.needed("issuer"), self.needed("client_id"));
-        let secret = self.secret(name, env);
+        let secret = self.secret(&variable(SECRET, name), env);
         let email_domains = self.list("email_domains");
         let email_domains = email_domains.iter().map(|one| one.to_ascii_lowercase()).collect();
         let claims = self.pairs("claims", "claim=value");
         let claims = claims.into_iter().map(|(name, value)| Claim { name, value }).collect();
         let roles = self.roles();
+        let keeps_identity = self.flag("keep_identity");
+        let servers = self.exchange_servers(keeps_identity);
         let (issuer, client_id) = (issuer?, client_id?);
         match Client::new(&issuer, client_id, secret) {
             Ok(client) => {
+                let client = client.keeping_identity(keeps_identity).exchanging_for(servers);
                 let admission = Admission { email_domains, claims };
                 Some(ProviderOptions { name: name.to_owned(), client, admission, roles })
             }
@@ -172,25 +197,25 @@ impl Reading<'_> {
         }
     }
 
-    /// Reads a provider's password from the environment, or else from a file. The settings file has
-    /// no passwords, since too many programs read it.
-    fn secret(&mut self, name: &str, env: &dyn Fn(&str) -> Option<String>) -> Option<Secret> {
-        let variable = format!("{SECRET}{}", name.to_ascii_uppercase().replace('-', "_"));
-        if let Some(secret) = env(&variable).filter(|secret| !secret.is_empty()) {
-            return Some(Secret::new(secret));
-        }
-        let file = self.text("client_secret_file")?;
-        if let Err(error) = narthex_private::check_named(Path::new(&file)) {
-            self.fault(&format!("`client_secret_file`: {error}"));
+    /// The origins of servers that may have tokens for identities; `None` without a list.
+    fn exchange_servers(&mut self, keeps_identity: bool) -> Option<Vec<String>> {
+        if !self.table.contains_key(SERVERS) {
             return None;
         }
-        match fs::read_to_string(Path::new(&file)) {
-            Ok(text) => Some(Secret::new(text.trim_end_matches(['\r', '\n']))),
-            Err(error) => {
-                self.fault(&format!("`client_secret_file`: {error}"));
-                None
+        if !keeps_identity {
+            self.fault(&format!("`{SERVERS}` needs `keep_identity = true`"));
+        }
+        let mut origins = Vec::new();
+        for text in self.list(SERVERS) {
+            match Url::parse(&text).ok().filter(is_origin) {
+                Some(url) => origins.push(url.origin().ascii_serialization()),
+                None => self.fault(&format!(
+                    "`{SERVERS}`: write each as the address of a server without a path, such as \
+                     \"https://orders.example.com\""
+                )),
             }
         }
+        Some(origins)
     }
 
     /// Roles by workspace, each as `workspace=role`.
@@ -227,8 +252,17 @@ impl Reading<'_> {
     }
 }
 
+/// True for the address of a server without anything after its port.
+fn is_origin(url: &Url) -> bool {
+    let is_plain = url.path() == "/" && url.query().is_none() && url.fragment().is_none();
+    let has_nobody = url.username().is_empty() && url.password().is_none();
+    matches!(url.scheme(), "http" | "https") && is_plain && has_nobody
+}
+
 #[cfg(test)]
 mod tests {
+    use narthex_model::Secret;
+
     use super::*;
 
     fn reading(text: &str) -> (SignIn, Vec<String>) {
@@ -253,6 +287,48 @@ mod tests {
         assert_eq!(provider.admission.claims[0].value, "a=b");
         assert_eq!(provider.roles.len(), 2);
         assert_eq!(provider.roles[0].1, Roles::from([Role::Author, Role::Runner]));
+    }
+
+    /// C31: identities are kept only where the settings say so.
+    #[test]
+    fn oauth_c31_identities_are_kept_on_demand() {
+        let kept = |line: &str| {
+            let (sign_in, faults) = reading(&format!(
+                "[corp]\nissuer = 'https://id.example'\nclient_id = 'n'\n{line}\n"
+            ));
+            (sign_in.providers[0].client.keeps_identity, faults)
+        };
+        assert_eq!(kept(""), (false, Vec::new()));
+        assert_eq!(kept("keep_identity = true"), (true, Vec::new()));
+        let (keeps, faults) = kept("keep_identity = 'yes'");
+        assert!(
+            !keeps && faults[0].contains("`keep_identity` must be true or false"),
+            "{faults:?}"
+        );
+    }
+
+    /// C32: the operator lists the servers that may have tokens for identities of humans.
+    #[test]
+    fn oauth_c32_servers_of_exchanges_are_listed_by_origin() {
+        let read = |lines: &str| {
+            let (sign_in, faults) = reading(&format!(
+                "[corp]\nissuer = 'https://id.example'\nclient_id = 'n'\n{lines}\n"
+            ));
+            (sign_in.providers[0].client.exchange_servers.clone(), faults.join(" "))
+        };
+        let kept = |list: &str| read(&format!("keep_identity = true\nexchange_servers = {list}"));
+        assert_eq!(read("keep_identity = true"), (None, String::new()));
+        assert_eq!(kept("[]"), (Some(Vec::new()), String::new()));
+        let origins = vec!["https://a.example".to_owned(), "http://127.0.0.1:1".to_owned()];
+        let both = kept("['https://A.example:443/', 'http://127.0.0.1:1']");
+        assert_eq!(both, (Some(origins), String::new()));
+        for bad in ["a.example", "https://a.example/mcp", "https://u@a.example", "file:///a"] {
+            let (origins, faults) = kept(&format!("['{bad}']"));
+            assert!(faults.contains("without a path"), "{bad}: {faults}");
+            assert_eq!(origins, Some(Vec::new()), "{bad}");
+        }
+        let (_, faults) = read("exchange_servers = []");
+        assert!(faults.contains("needs `keep_identity = true`"), "{faults}");
     }
 
     #[test]

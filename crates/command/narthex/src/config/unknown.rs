@@ -7,7 +7,7 @@ use narthex_client::{
 };
 use narthex_model::meant_hint;
 
-use super::{MASTER_KEY, layers::KEYS, signin};
+use super::{MASTER_KEY, layers::KEYS, shared_clients, signin};
 
 /// The beginning of narthex's variables.
 const OURS: &str = "NARTHEX_";
@@ -34,9 +34,8 @@ const OF_OTHERS: [&str; 14] = [
     "NARTHEX_WORKSPACE",
 ];
 
-/// Beginnings of variables whose ends are free: passwords at sign-in providers, and the variables
-/// of tests.
-const OPEN: [&str; 2] = [signin::SECRET, "NARTHEX_TEST_"];
+/// Beginnings of variables whose ends are free: passwords at providers, and the variables of tests.
+const OPEN: [&str; 3] = [signin::SECRET, shared_clients::SECRET, "NARTHEX_TEST_"];
 
 /// A warning of the variables of this process that are ignored, without their values. `None` if
 /// there are none.
@@ -92,8 +91,13 @@ mod tests {
         for key in KEYS {
             assert_eq!(of(&[key.variable]), None, "{}", key.variable);
         }
-        let free =
-            ["NARTHEX_OIDC_SECRET_CORP", "NARTHEX_TEST_POSTGRES", "narthex_listn", "NARTHEX"];
+        let free = [
+            "NARTHEX_OIDC_SECRET_CORP",
+            "NARTHEX_OAUTH_SECRET_CHAT",
+            "NARTHEX_TEST_POSTGRES",
+            "narthex_listn",
+            "NARTHEX",
+        ];
         for names in [&READ[..], &OF_OTHERS, &free] {
             assert_eq!(of(names), None, "{names:?}");
         }

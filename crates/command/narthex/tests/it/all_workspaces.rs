@@ -39,8 +39,11 @@ fn d36_no_command_reports_one_workspace_as_all_workspaces() {
     assert!(top.stderr.contains("workspace team has 1"), "{top:?}");
     let pending = place.run(["grants", "pending"]).succeeded();
     assert!(pending.stdout.contains("No run of workspace default waits"), "{pending:?}");
+    let agent = json!({ "name": "clerk" }).to_string();
+    let words = ["agents", "apply", "--file", "-", "--workspace", "team"];
+    place.pipe(&words, &agent).succeeded();
     let checks = place.run(["check", "mcp"]);
-    assert!(checks.stdout.contains("workspace team: 0 agents"), "{checks:?}");
+    assert!(checks.stdout.contains("workspace team: 0 agents have settings"), "{checks:?}");
 }
 
 /// O99, X-M57: a server of a run is tried without an effect on the run, by the name of its mount or

@@ -6,6 +6,7 @@ use narthex::{App, AppOptions, ConnectionOptions, Servers};
 use narthex_executor::Executors;
 use narthex_gateway::{Endpoint, GatewayOptions, RunToken, Step};
 use narthex_model::Alias;
+use narthex_oauth_client::SharedClients;
 use narthex_policy::RunPolicy;
 use narthex_registry::config;
 use narthex_supervisor::BaseEnvironment;
@@ -45,6 +46,7 @@ async fn start(dir: &std::path::Path) -> App {
         audit_dir: dir.join("audit"),
         work_dir: dir.to_owned(),
         client_metadata_url: None,
+        shared_clients: SharedClients::default(),
         executors: Executors::default(),
         doors: None,
     })

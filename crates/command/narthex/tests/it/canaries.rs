@@ -2,6 +2,7 @@
 //! children and the commands print and leave behind.
 
 mod fuzz;
+mod tokens;
 mod use_all;
 mod ways_in;
 mod world;
@@ -33,6 +34,7 @@ fn s27_secrets_reach_only_their_server_and_the_two_required_answers() {
     core_dumps_are_off(&world);
     world.stop();
     world.note_files("at the end");
+    canaries.extend(world.tokens());
     let everything = &world.everything;
     // An empty finding must mean something: a name that is no secret is in each channel.
     let found = everything.finds(&planted);

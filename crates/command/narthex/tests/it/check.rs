@@ -61,7 +61,8 @@ fn r_m33_every_finding_has_its_code_and_level() {
         ("ENV", &["warn"]),
         ("ENTRY", &["warn"]),
         ("UNPINNED", &["warn"]),
-        ("EXECUTORS", &["info"]),
+        ("EXECUTORS", &[]),
+        ("AGENTS", &[]),
     ] {
         assert_eq!(levels(data, code), expected, "{code} in {data}");
     }
@@ -123,9 +124,11 @@ fn r_m33_agents_of_the_catalog_are_checked() {
     programs(&place, &["node", "npx"]);
     let look = || check(&place, &["--json"]).succeeded().json()["data"].take();
     let down = look();
-    let agents = found(&down, "AGENTS");
-    assert!(agents[0]["message"].as_str().unwrap().contains("no daemon runs"), "{down}");
+    assert!(levels(&down, "AGENTS").is_empty() && levels(&down, "EXECUTORS").is_empty(), "{down}");
     let daemon = place.up();
+    let alone = look();
+    assert!(levels(&alone, "AGENTS").is_empty(), "{alone}");
+    assert!(levels(&alone, "EXECUTORS").is_empty(), "{alone}");
     let helper = "name: helper\nmcp:\n  servers:\n    lost: {command: no-such-program}\n    \
                   npx: {command: npx}\n---\nname: quiet\nmcp: {}\n---\nname: plain\n";
     let applied = place.pipe(&["agents", "apply", "-f", "-"], helper).succeeded();
@@ -135,6 +138,7 @@ fn r_m33_agents_of_the_catalog_are_checked() {
     assert_eq!(agents[0]["message"], "2 agents have settings for servers", "{seen}");
     let detail = "helper: lost, npx; quiet: none, as its `mcp: {}` says";
     assert_eq!(agents[0]["detail"], detail, "{seen}");
+    assert_eq!(levels(&seen, "EXECUTORS"), ["info"], "{seen}");
     let agent = found(&seen, "AGENT");
     assert_eq!(agent.len(), 1, "{seen}");
     let told = agent[0]["message"].as_str().unwrap();

@@ -1,12 +1,17 @@
 //! Connections of humans to servers of the catalog, with the whole program, browsers and an
 //! authorization server: each run acts as the human who drives it, and as no other.
 
+mod exchange;
 mod site;
 
-use narthex_testkit::{authorization::Endpoint, canary::Everything};
+use narthex_testkit::{
+    authorization::Endpoint,
+    canary::{Canary, Everything},
+};
 use serde_json::{Value, json};
 
-use self::site::{HOME, SERVER, Site};
+use self::site::{HOME, LetIn, SERVER, Site};
+use crate::server_sign_ins::note_files;
 
 const TRACKER: &str = "/users/me/mcp-tokens/tracker";
 
@@ -17,13 +22,22 @@ const TRACKER: &str = "/users/me/mcp-tokens/tracker";
 async fn x_m14_each_run_acts_as_its_driver() {
     let site = Site::start();
     let (ada, bob) = (site.signs_in("ada"), site.signs_in("bob"));
+    // A save, and the beginning of a sign-in, ask for the challenge of a refusal. Runs do not.
+    let has_no_anonymous = || {
+        let asked = site.fixture.asked_of(Endpoint::Mcp);
+        assert!(asked.iter().all(|asked| asked.bearer().is_some()), "no anonymous request");
+        !asked.is_empty()
+    };
     site.connects(&ada);
+    site.fixture.forget_asked();
     let of_ada = site.run_of(Some("ada"));
     site.until_is(&of_ada, "ada").await;
     // The link of the first driver is open.
     let of_bob = site.run_of(Some("bob"));
     site.until_refused(&of_bob).await;
+    assert!(has_no_anonymous());
     site.connects(&bob);
+    site.fixture.forget_asked();
     site.until_is(&of_bob, "bob").await;
     for _ in 0..3 {
         site.until_is(&of_ada, "ada").await;
@@ -31,8 +45,7 @@ async fn x_m14_each_run_acts_as_its_driver() {
     }
     let again = site.run_of(Some("ada"));
     site.until_is(&again, "ada").await;
-    let tokens: Vec<_> = site.fixture.asked_of(Endpoint::Mcp);
-    assert!(tokens.iter().all(|asked| asked.bearer().is_some()), "no anonymous request");
+    assert!(has_no_anonymous());
 }
 
 /// X-E47, D17, R9: a run starts without a connection. The call says what its human must do, and the
@@ -54,6 +67,31 @@ async fn x_e47_a_run_starts_without_its_server_and_gets_it_later() {
     assert_eq!(facts, (&json!(true), &json!(true)), "{connection}");
 }
 
+/// A12, R9, X-M14, S16: a client that a human has let in at the door uses that human's connection,
+/// and no other human's. Until there is one, its calls name the page. The client's own token
+/// reaches no server.
+#[tokio::test(flavor = "multi_thread")]
+async fn door_a12_a_client_of_a_human_acts_as_that_human() {
+    let site = Site::start();
+    let (ada, bob) = (site.signs_in("ada"), site.signs_in("bob"));
+    let (of_ada, of_bob) = (site.lets_in(&ada), site.lets_in(&bob));
+    let refused = site.whoami(&of_ada.access).await.json().to_string();
+    let page = site.connection(&ada)["page"].as_str().unwrap().to_owned();
+    assert!(refused.contains("auth_unavailable") && refused.contains(&page), "{refused}");
+    site.connects(&ada);
+    site.until_is(&of_ada.access, "ada").await;
+    site.until_refused(&of_bob.access).await;
+    site.connects(&bob);
+    site.until_is(&of_bob.access, "bob").await;
+    site.until_is(&of_ada.access, "ada").await;
+    for asked in site.fixture.asked() {
+        for LetIn { access, refresh, .. } in [&of_ada, &of_bob] {
+            let text = asked.text();
+            assert!(!text.contains(access.as_str()) && !text.contains(refresh.as_str()), "{text}");
+        }
+    }
+}
+
 /// X-E43, C16: the answer of an authorization server counts in the browser of its human alone, and
 /// never for another one.
 #[tokio::test(flavor = "multi_thread")]
@@ -66,6 +104,13 @@ async fn x_e43_the_answer_of_another_human_is_refused() {
     for human in [&ada, &bob] {
         assert_eq!(site.connection(human)["connected"], false);
     }
+    // The attempt names its workspace, whose admins learn of it.
+    let listed = ["audit", "list", "--kind", "workspace.connection.refused", "--json"];
+    let events = site.place.run(listed).succeeded().stdout;
+    assert!(events.contains("bob") && events.contains("tracker"), "{events}");
+    // An answer to no attempt names no workspace.
+    let stray = "http://localhost/oauth/callback/catalog%2Ftracker?code=c&state=none";
+    assert!((400..500).contains(&site.brings(&bob, stray).status));
     let listed =
         ["audit", "list", "--installation", "--kind", "workspace.connection.refused", "--json"];
     let events = site.place.run(listed).succeeded().stdout;
@@ -191,15 +236,23 @@ async fn x_m13_a_save_discovers_and_registers() {
     assert_eq!(site.fixture.asked_of(Endpoint::Registration).len(), 1);
 }
 
-/// S27, X-E44: no token, code or secret of a connection is in an answer, a page, a log or a file.
+/// S27, X-E44: no token, code or secret of a connection, or of a client at the door, is in an
+/// answer, a page, the log, the audit or a file, also after refusals.
 #[tokio::test(flavor = "multi_thread")]
-async fn s27_tokens_of_connections_are_shown_nowhere() {
-    let site = Site::start();
+async fn s27_tokens_of_connections_and_clients_are_shown_nowhere() {
+    let (site, logs) = Site::logged();
     let ada = site.signs_in("ada");
     site.connects(&ada);
     let run = site.run_of(Some("ada"));
     site.until_is(&run, "ada").await;
+    let client = site.lets_in(&ada);
+    site.until_is(&client.access, "ada").await;
     let mut everything = Everything::default();
+    for token in [&client.refresh, &client.code, &client.secret] {
+        let refused = site.whoami(token).await;
+        assert_eq!(refused.status, 401, "{refused:?}");
+        everything.note("refused", format!("{refused:?}").as_bytes());
+    }
     for path in [
         &format!("{HOME}/users/me/mcp-tokens"),
         "/api/users/me/mcp-tokens",
@@ -211,10 +264,28 @@ async fn s27_tokens_of_connections_are_shown_nowhere() {
         let answer = site.operator("GET", path, &Value::Null);
         everything.note(path.to_owned(), answer.body.as_bytes());
     }
-    everything.note("call", format!("{:?}", site.whoami(&run).await).as_bytes());
-    let audit = fs_err::read(site.place.path("data/audit/audit.jsonl")).unwrap();
-    everything.note("audit", &audit);
-    let leaks = everything.leaks(&site.fixture.canaries());
+    for words in [&["clients", "list", "--json"][..], &["connections", "list", "--json"]] {
+        let done = site.place.run(words).succeeded();
+        everything.note(words.join(" "), done.stdout.as_bytes());
+        everything.note(words.join(" "), done.stderr.as_bytes());
+    }
+    for token in [&run, &client.access] {
+        everything.note("call", format!("{:?}", site.whoami(token).await).as_bytes());
+        site.fixture.end_access_tokens();
+    }
+    let (place, fixture) = site.stop();
+    note_files(&place.path(""), &mut everything);
+    note_files(logs.path(), &mut everything);
+    let log = fs_err::read_to_string(logs.path().join("log")).unwrap();
+    assert!(log.contains("DEBUG") || log.contains("TRACE"), "{log}");
+    let mut canaries = fixture.canaries();
+    let LetIn { secret, code, access, refresh } = &client;
+    for (name, value) in
+        [("secret", secret), ("code", code), ("access", access), ("refresh", refresh)]
+    {
+        canaries.push(Canary::of(name, value));
+    }
+    let leaks = everything.leaks(&canaries);
     assert!(leaks.is_empty(), "{leaks:#?}");
 }
 
@@ -241,6 +312,31 @@ async fn x_m14_the_page_of_a_connection_connects() {
     assert_eq!(site.connection(&ada)["connected"], false);
 }
 
+/// X-E43, X-M14: a page of a failed connection leads its human back to try again. It shows nothing
+/// of the connection to another browser, nor when an answer comes a second time.
+#[tokio::test(flavor = "multi_thread")]
+async fn x_e43_a_failed_connection_leads_its_human_back() {
+    let site = Site::start();
+    let (ada, bob) = (site.signs_in("ada"), site.signs_in("bob"));
+    let path = "/workspaces/default/connections/tracker";
+    site.fixture.quirks(|quirks| quirks.denies = Some("access_denied".to_owned()));
+    let back = site.agrees(&ada);
+    let failed = site.brings(&ada, &back);
+    assert!((400..500).contains(&failed.status), "{failed:?}");
+    assert!(failed.body.contains(&format!("href=\"{path}\"")), "{failed:?}");
+    assert!(!failed.body.contains("<code"), "a page leads back, and no command: {failed:?}");
+    let again = site.brings(&ada, &back);
+    let stolen = site.brings(&bob, &site.agrees(&ada));
+    let unsigned = site.visit(&site.agrees(&ada));
+    for page in [again, stolen, unsigned] {
+        assert!((400..500).contains(&page.status), "{page:?}");
+        assert!(!page.body.contains("/connections/") && !page.body.contains("<code"), "{page:?}");
+    }
+    site.fixture.quirks(|quirks| quirks.denies = None);
+    let done = site.brings(&ada, &site.agrees(&ada)).succeeded();
+    assert!(done.body.contains(&format!("href=\"{path}\"")), "{done:?}");
+}
+
 /// E149, X-E27: the holder of the operator's token connects for the runs that this token creates.
 #[tokio::test(flavor = "multi_thread")]
 async fn e149_the_command_line_lists_and_ends_connections() {
@@ -259,4 +355,30 @@ async fn e149_the_command_line_lists_and_ends_connections() {
     assert_eq!(status["items"][0]["connected"], true, "{status}");
     site.place.run(["connections", "disconnect", "tracker"]).succeeded();
     site.until_refused(&run).await;
+    // E59: once more does nothing. A server that is not there is no disconnected one.
+    site.place.run(["connections", "disconnect", "tracker"]).succeeded();
+    let unknown = site.place.run(["connections", "disconnect", "trakcer"]);
+    let words = ["`default` has no server `trakcer`", "narthex connections list"];
+    let told = unknown.failed(1, &words);
+    assert!(!told.stdout.contains("is disconnected"), "{told:?}");
+}
+
+/// D5, X-E14: a server that a human may not see is absent for them.
+#[tokio::test(flavor = "multi_thread")]
+async fn d5_a_hidden_server_cannot_be_disconnected() {
+    let site = Site::start();
+    let ada = site.signs_in("ada");
+    let hidden = json!({ "id": "vault", "kind": "remote_oauth", "url": site.fixture.url });
+    let path = format!("{HOME}/mcp-servers/vault?offline=true");
+    site.operator("PUT", &path, &hidden).succeeded();
+    let refusal = |name: &str| {
+        let path = format!("{HOME}/users/me/mcp-tokens/{name}");
+        let refused = site.human(&ada, "DELETE", &path, "");
+        assert_eq!(refused.status, 404, "{refused:?}");
+        refused.body.replace(name, "NAME")
+    };
+    assert_eq!(refusal("vault"), refusal("absent"));
+    // An admin sees it, and has nothing to end.
+    let own = format!("{HOME}/users/me/mcp-tokens/vault");
+    assert_eq!(site.operator("DELETE", &own, &Value::Null).status, 204);
 }

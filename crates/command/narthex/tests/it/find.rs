@@ -19,7 +19,7 @@ const WEATHER: &str = "io.github.ada/weather";
 const KEY: &str = "canary-51c7-weather-key";
 
 /// A shop with a program `npx` that knows two packages.
-fn stocked() -> Shop {
+pub(crate) fn stocked() -> Shop {
     let place = Place::with(&json!({}));
     fs::create_dir(place.path("bin")).unwrap();
     let log = place.path("starts");
@@ -53,9 +53,14 @@ fn stocked() -> Shop {
     Shop { place, registry: RegistryFixture::start(servers, 2) }
 }
 
-fn up(shop: &Shop) -> Daemon {
+/// The variable `PATH` with the shop's own `npx` first.
+pub(crate) fn own_path(shop: &Shop) -> String {
     let path = std::env::var_os("PATH").unwrap().into_string().unwrap();
-    let path = format!("{}:{path}", shop.place.path("bin").display());
+    format!("{}:{path}", shop.place.path("bin").display())
+}
+
+fn up(shop: &Shop) -> Daemon {
+    let path = own_path(shop);
     let up = ["up", "--config", "mcp.json", "--listen", "127.0.0.1:0"];
     let daemon = shop.place.start_with(&up, |command| {
         command.env("PATH", path);
@@ -196,8 +201,23 @@ fn e204_a_dry_run_prints_the_entry() {
         shop.run(words).failed(code, &[told]);
     }
     let down = shop.run(&["add", WEATHER]);
-    down.failed(1, &["no daemon runs"]);
+    down.failed(1, &["the variable `WEATHER_KEY` is required"]);
     assert!(starts(&shop).is_empty() && !shop.place.path("data/store.db").exists());
+}
+
+/// E207: the first server of a new user needs no daemon that runs already.
+#[test]
+fn e207_a_daemon_is_started_for_the_first_server() {
+    let shop = stocked();
+    let words = ["add", "com.example/plain", "--yes", "--registry", &shop.registry.url];
+    let mut command = shop.place.command(words);
+    command.env("PATH", own_path(&shop)).env("NARTHEX_LISTEN", "127.0.0.1:0");
+    let done = Done::from(command.stdin(Stdio::null()).output().unwrap());
+    let stopped = shop.place.run(["daemon", "stop"]);
+    let done = done.succeeded();
+    stopped.succeeded();
+    assert!(done.stderr.contains("starting a daemon; its log is "), "{done:?}");
+    assert_eq!(shop.entries()["plain"]["command"], "npx");
 }
 
 /// E207: a server without secrets is tried once, kept and called.

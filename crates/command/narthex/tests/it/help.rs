@@ -149,6 +149,32 @@ fn without_a_command_the_first_three_are_named() {
     assert!(done.code == Some(2) && done.stdout.contains("requires a subcommand"), "{done:?}");
 }
 
+/// Words of teams are on no page that a new user reads first, and the page of all commands has
+/// them.
+#[test]
+fn the_main_page_has_the_commands_of_one_person() {
+    let place = Place::new();
+    let main = place.run(["--help"]).succeeded().stdout;
+    let all = place.run(["help", "all"]).succeeded().stdout;
+    let names = |page: &str| -> Vec<String> {
+        let rows = page.lines().filter_map(|line| line.strip_prefix("  "));
+        let rows = rows.filter(|row| row.starts_with(|first: char| first.is_ascii_lowercase()));
+        rows.filter_map(|row| row.split_whitespace().next()).map(str::to_owned).collect()
+    };
+    let (first, every) = (names(&main), names(&all));
+    for name in ["setup", "add", "tools", "status", "service", "uninstall"] {
+        assert!(first.iter().any(|one| one == name), "{name}: {main}");
+    }
+    for name in ["workspaces", "members", "grants", "agents", "webhooks"] {
+        assert!(first.iter().all(|one| one != name), "{name}: {main}");
+        assert!(every.iter().any(|one| one == name), "{name}: {all}");
+    }
+    assert!(first.iter().all(|name| every.contains(name)), "{all}");
+    assert!(main.contains("narthex help all"), "{main}");
+    // Help of one command is as before.
+    assert!(place.run(["help", "members"]).succeeded().stdout.contains("Usage: narthex members"));
+}
+
 /// Shells complete the commands for operators, too.
 #[test]
 fn completions_know_every_command() {

@@ -533,6 +533,25 @@ fn e142_servers_are_added_and_removed() {
     place.run(["mcp", "remove", "fixture"]).failed(1, &["conflict", "mcp.json"]);
 }
 
+/// E139: the first server of a new user needs no daemon beforehand: it is started. A command line
+/// that describes no server starts none.
+#[test]
+fn e139_a_daemon_is_started_for_the_first_server() {
+    let place = Place::with(&json!({}));
+    place.run(["mcp", "add", "bad"]).failed(2, &["-- COMMAND`"]);
+    assert_eq!(place.run(["daemon", "status"]).code, Some(1));
+    let mut command = place.command(["mcp", "add", "mine", "--", "sh", "-c", "exit 3"]);
+    command.env("NARTHEX_LISTEN", "127.0.0.1:0").stdin(Stdio::null());
+    let done = Done::from(command.output().unwrap());
+    let stopped = place.run(["daemon", "stop"]);
+    let done = done.succeeded();
+    stopped.succeeded();
+    assert_eq!(done.stdout, "added mine; it connects in the background\n");
+    assert!(done.stderr.contains("starting a daemon; its log is "), "{done:?}");
+    let text = fs_err::read_to_string(place.path("config/narthex/settings.json")).unwrap();
+    assert!(text.contains("exit 3"), "{text}");
+}
+
 /// E207: the secrets of a removed entry are named, also those whose names do not begin with that of
 /// the server.
 #[test]

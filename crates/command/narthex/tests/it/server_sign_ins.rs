@@ -11,7 +11,7 @@ use std::{
 };
 
 use narthex_testkit::{
-    authorization::{AuthorizationFixture, Endpoint, Settings},
+    authorization::{AuthorizationFixture, Endpoint, Quirks, Settings},
     canary::Everything,
 };
 use serde_json::{Value, json};
@@ -111,6 +111,29 @@ fn stop(mut daemon: Daemon) {
     assert!(daemon.wait().success());
 }
 
+/// Q6: an app of the settings is the client of an entry that names none, with the redirect URI that
+/// all servers have.
+#[test]
+fn oauth_q6_an_app_of_the_settings_is_the_client_of_servers() {
+    let fixture = AuthorizationFixture::start(Settings::default());
+    let place = place(&fixture);
+    let issuer = fixture.issuer(0);
+    let section = format!("[oauth.clients.chat]\nissuer = \"{issuer}\"\nclient_id = \"app\"\n");
+    fs_err::create_dir_all(place.path("config/narthex")).unwrap();
+    place.write("config/narthex/narthex.toml", &section);
+    let words = ["up", "--config", "mcp.json", "--listen", "127.0.0.1:0"];
+    let daemon = place.start_with(&words, |command| {
+        command.env("NARTHEX_OAUTH_SECRET_CHAT", "canary-5e1d-app");
+    });
+    daemon.event("ready");
+    let address = address(&place, "tracker").replace("%2F", "/");
+    assert!(address.contains("client_id=app"), "{address}");
+    assert!(address.contains("/oauth/callback"), "{address}");
+    assert!(!address.contains("/oauth/callback/"), "{address}");
+    assert!(!address.contains("canary"), "{address}");
+    assert_eq!(fixture.counts().registrations, 0);
+}
+
 /// E30: a server that asks for a sign-in is `authenticating` with an address and the
 /// command; once a person has agreed it is ready, without a restart.
 #[test]
@@ -137,8 +160,47 @@ fn e30_a_server_is_ready_after_a_sign_in_without_a_restart() {
     let sign_in = row(&place, "tracker")["signIn"].clone();
     assert_eq!(sign_in["issuer"], fixture.issuer(0).as_str(), "{sign_in}");
     assert_eq!((&sign_in["canRenew"], &sign_in["failure"]), (&json!(true), &json!(null)));
+    assert_eq!(sign_in["clientOrigin"], "registration", "{sign_in}");
     let events = place.run(["audit", "list", "--kind", "workspace.mcp.signed_in"]).succeeded();
     assert!(events.stdout.contains("tracker"), "{events:?}");
+}
+
+/// Q18: a server that hides its refusals in tool errors asks for a sign-in, and its token is
+/// renewed within the call, if the entry names the error.
+#[test]
+fn q18_a_server_that_hides_its_refusals_has_a_sign_in() {
+    let quirks = Quirks { hides_401_in_200: true, ..Quirks::default() };
+    let fixture = AuthorizationFixture::start(Settings::with(quirks));
+    let mut entry = remote(&fixture.url);
+    entry["auth"] = json!({ "mode": "authorizationCode", "authError": "HTTP 401" });
+    let place = Place::with(&json!({ "tracker": entry }));
+    let _daemon = place.up();
+    until_in(&place, "tracker", "ready");
+    place.run(["call", "tracker", "whoami"]).failed(1, &[]);
+    sign_in(&fixture, &place, "tracker");
+    let whoami = || place.run(["call", "tracker", "whoami"]).succeeded().stdout.trim().to_owned();
+    assert_eq!(whoami(), "ada");
+    fixture.end_access_tokens();
+    assert_eq!(whoami(), "ada");
+    assert_eq!(fixture.counts().refreshes, 1);
+}
+
+/// E27, C25: a failed renewal is in the row and in the audit when it happens.
+#[test]
+fn e27_a_failed_renewal_is_recorded_when_it_happens() {
+    let fixture = AuthorizationFixture::start(Settings::default());
+    let place = place(&fixture);
+    let _daemon = place.up();
+    sign_in(&fixture, &place, "tracker");
+    fixture.quirks(|quirks| quirks.failing_token_requests = 1000);
+    fixture.end_access_tokens();
+    drop(place.run(["call", "tracker", "whoami"]));
+    let sign_in = row(&place, "tracker")["signIn"].clone();
+    assert!(sign_in["failedAt"].is_string() && sign_in["failure"].is_string(), "{sign_in}");
+    until(|| {
+        let listed = place.run(["audit", "list", "--kind", "workspace.mcp.renewal_failed"]);
+        listed.succeeded().stdout.contains("tracker").then_some(())
+    });
 }
 
 /// E31, E57: a restart, and a server that is disabled and enabled again, need no further consent.
@@ -192,6 +254,24 @@ fn e107_two_sign_ins_are_open_at_once() {
         until_in(&place, name, "ready");
         place.run(["call", name, "whoami"]).succeeded();
     }
+}
+
+/// C1, E30: a server that lists its tools to anyone is ready without a sign-in, and nothing is
+/// asked of a provider. Its first call needs a person, and works once the person has agreed.
+#[test]
+fn oauth_c1_a_server_that_asks_at_a_call_works_after_the_sign_in() {
+    let quirks = Quirks { handshake_is_open: true, ..Quirks::default() };
+    let fixture = AuthorizationFixture::start(Settings::with(quirks));
+    let place = place(&fixture);
+    let daemon = place.up();
+    assert_eq!(row(&place, "tracker")["status"], "ready");
+    assert!(fixture.asked().iter().all(|asked| asked.endpoint == Endpoint::Mcp));
+    let words = ["call", "tracker", "whoami"];
+    let remedy = place.printed("mcp authorize tracker");
+    place.run(words).failed(1, &["auth_unavailable", &remedy]);
+    sign_in(&fixture, &place, "tracker");
+    assert_eq!(place.run(words).succeeded().stdout.trim(), "ada");
+    stop(daemon);
 }
 
 /// E112: an entry that excludes a sign-in never starts one.
@@ -265,7 +345,7 @@ fn metrics(place: &Place) -> String {
     visit_with(&format!("{}/metrics", state["url"].as_str().unwrap()), &head).text
 }
 
-fn note_files(folder: &std::path::Path, everything: &mut Everything) {
+pub(crate) fn note_files(folder: &std::path::Path, everything: &mut Everything) {
     for entry in fs_err::read_dir(folder).unwrap().map(Result::unwrap) {
         let (path, kind) = (entry.path(), entry.file_type().unwrap());
         if kind.is_dir() {

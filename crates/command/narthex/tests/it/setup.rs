@@ -30,136 +30,15 @@ const DOCS_KEY: &str = "docs-canary-5713";
 const SCHEMA_KEY: &str = "schema-canary-5714";
 const SHELL_KEY: &str = "shell-canary-5715";
 
-const CLAUDE: &str = r#"{
-  "numStartups": 214,
-  "mcpServers": {
-    "tracker": {
-      "type": "http",
-      "url": "URL",
-      "headers": { "Authorization": "Bearer tracker-canary-5711" }
-    },
-    "My Files": {
-      "type": "stdio",
-      "command": "FIXTURE",
-      "args": ["--stdio"],
-      "env": { "LOG": "${FILES_LOG:-info}" },
-      "timeout": 30000
-    }
-  },
-  "projects": {
-    "/srv/elsewhere": {
-      "mcpServers": {
-        "elsewhere": { "type": "http", "url": "https://elsewhere.example.com" },
-        "narthex": { "command": "narthex", "args": ["connect"] }
-      }
-    },
-    "FOLDER": { "mcpServers": { "here-only": { "command": "here" } } }
-  }
-}"#;
-
-const CURSOR: &str = r#"{
-  // Shared with the others.
-  "mcpServers": {
-    "tracker": {
-      "url": "URL",
-      "headers": { "Authorization": "Bearer tracker-canary-5712" },
-    },
-    "files": { // the same as in Claude Code
-      "command": "FIXTURE",
-      "args": ["--stdio"],
-      "env": { "LOG": "info" },
-    },
-  },
-}"#;
-
-const CODE: &str = r#"{
-	"inputs": [
-		{ "type": "promptString", "id": "wiki-token", "password": true },
-	],
-	"servers": {
-		"wiki": {
-			"type": "sse",
-			"url": "https://wiki.example.com/sse",
-			"headers": { "Authorization": "Bearer ${input:wiki-token}" },
-		},
-		/* The next one needs no folder. */
-		"tests": {
-			"type": "stdio",
-			"command": "FIXTURE",
-			"args": ["--stdio", "--tools", "3"],
-			"gallery": true,
-		},
-	},
-}"#;
-
-const CODEX: &str = r#"# Settings of ada.
-model = "example-model"
-
-[mcp_servers.docs] # by hand
-command = "FIXTURE"
-args = ["--stdio"]
-enabled_tools = ["echo"]
-tool_timeout_sec = 45
-
-[mcp_servers.docs.env]
-DOCS_KEY = "docs-canary-5713"
-
-[mcp_servers.issues]
-url = "https://issues.example.com/mcp"
-bearer_token_env_var = "ISSUES_TOKEN"
-"#;
-
-const GEMINI: &str = r#"{
-  "mcp": { "excluded": ["old"] },
-  "mcpServers": {
-    "old": { "url": "https://old.example.com/sse" },
-    "tracker": {
-      "httpUrl": "URL",
-      "headers": { "Authorization": "Bearer tracker-canary-5711" },
-      "trust": true
-    }
-  }
-}"#;
-
-const GOOSE: &str = "\
-# Edited by hand once.
-GOOSE_PROVIDER: example
-extensions:
-  developer:
-    enabled: true
-    type: builtin
-    name: developer
-  shell:
-    enabled: true
-    type: stdio
-    name: shell
-    description: ''
-    cmd: FIXTURE
-    args:
-    - --stdio
-    envs:
-      SHELL_TOKEN: shell-canary-5715
-  memory:
-    enabled: false
-    type: stdio
-    name: memory
-    description: ''
-    cmd: memory-server
-";
-
-const ZED: &str = r#"// Zed settings
-{
-  "theme": "One Dark",
-  "context_servers": {
-    "schema": {
-      "command": "FIXTURE", "args": ["--stdio"], "env": { "SCHEMA_TOKEN": "schema-canary-5714" }
-    },
-    "gone": { "command": "no-such-program-anywhere" },
-    "of-extension": { "enabled": true, "settings": {} },
-  },
-}"#;
-
-const BROKEN: &str = "{\n  \"mcpServers\": {\n    \"a\": { \"command\": }\n  }\n}";
+// Real clients read them in the step `peers`, too.
+const CLAUDE: &str = include_str!("setup/home/.claude.json");
+const CURSOR: &str = include_str!("setup/home/.cursor/mcp.json");
+const CODE: &str = include_str!("setup/home/.config/Code/User/mcp.json");
+const BROKEN: &str = include_str!("setup/home/.codeium/windsurf/mcp_config.json");
+const CODEX: &str = include_str!("setup/home/.codex/config.toml");
+const GEMINI: &str = include_str!("setup/home/.gemini/settings.json");
+const ZED: &str = include_str!("setup/home/.config/zed/settings.json");
+const GOOSE: &str = include_str!("setup/home/.config/goose/config.yaml");
 
 /// The files by their path in the home folder.
 const FILES: [(&str, &str); 8] = [
@@ -464,10 +343,9 @@ fn a_set_up_that_finds_no_server_names_the_ways_to_add_one() {
     fs::remove_file(home.place.path(".vscode/mcp.json")).unwrap();
     let shown = home.run(&["setup", "--yes"]).succeeded().stdout;
     assert!(shown.contains("There is nothing to set up"), "{shown}");
-    for words in ["narthex up --detach", "narthex search WORDS", "narthex add NAME"] {
+    for words in ["narthex search WORDS", "narthex add NAME", "narthex mcp add NAME"] {
         assert!(shown.contains(words), "{words}\n{shown}");
     }
-    assert!(shown.contains("narthex mcp add NAME"), "{shown}");
 }
 
 #[test]

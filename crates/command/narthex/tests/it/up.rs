@@ -49,7 +49,8 @@ fn the_start_prints_what_can_be_pasted() {
     while !text.contains("echo ") {
         assert!(output.read_line(&mut text).unwrap() > 0, "{text}");
     }
-    assert!(text.contains(&place.printed("setup")), "{text}");
+    let setup = place.printed("setup").trim_matches('`').to_owned();
+    assert!(text.contains(&format!("\n  {setup}\n")), "{text}");
     assert!(!text.contains('<'), "{text}");
     let entry = &text[text.find("\n{").unwrap()..text.find("\n}").unwrap() + 2];
     let entry: serde_json::Value = serde_json::from_str(entry).unwrap();

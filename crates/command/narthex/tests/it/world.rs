@@ -20,6 +20,7 @@ use narthex_gateway::{GatewayOptions, RunToken, RunView};
 use narthex_http::listener::{ServeOptions, Workers};
 use narthex_http::{HttpOptions, TokenHash, openapi};
 use narthex_model::{Alias, KnownExecutors, WorkspaceId};
+use narthex_oauth_client::SharedClients;
 use narthex_policy::RunPolicy;
 use narthex_registry::{
     config,
@@ -143,6 +144,7 @@ impl World {
             audit_dir: dir.path().join("audit"),
             work_dir: dir.path().to_owned(),
             client_metadata_url: None,
+            shared_clients: SharedClients::default(),
             executors: Executors::default(),
             doors: Some(Doors {
                 listener,

@@ -7,7 +7,7 @@ use std::{
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence},
-        mpsc::{SyncSender, TrySendError},
+        mpsc::Sender,
     },
     thread::Thread,
 };
@@ -22,7 +22,7 @@ use crate::spool::Backlog;
 pub(super) struct Queue {
     /// The folder of the files, and the writer's name.
     pub(super) place: Option<(PathBuf, String)>,
-    pub(super) sender: SyncSender<Written>,
+    pub(super) sender: Sender<Written>,
     pub(super) state: Arc<State>,
     pub(super) writer: WakeOnDrop,
 }
@@ -77,13 +77,10 @@ impl Queue {
     }
 
     pub(super) fn push(&self, entry: Written) {
-        match self.sender.try_send(entry) {
-            Ok(()) => {}
-            // The room was taken beforehand, so only a writer that has died refuses.
-            Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {
-                self.state.has_failed.store(true, Ordering::SeqCst);
-                tracing::error!("the writer of the audit record has ended");
-            }
+        // The room was taken beforehand, so only a writer that has died refuses.
+        if self.sender.send(entry).is_err() {
+            self.state.has_failed.store(true, Ordering::SeqCst);
+            tracing::error!("the writer of the audit record has ended");
         }
         self.wake_if_idle();
     }

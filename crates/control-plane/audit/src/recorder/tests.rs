@@ -9,7 +9,7 @@ use std::{
     sync::{
         Mutex,
         atomic::{AtomicBool, AtomicUsize},
-        mpsc::SyncSender,
+        mpsc::{SyncSender, sync_channel},
     },
 };
 

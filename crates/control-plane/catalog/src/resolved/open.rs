@@ -10,8 +10,8 @@ use std::{
 
 use narthex_model::{
     Alias, ApiKeyAuth, AuthorizationCodeAuth, ClientCredentialsAuth, ClientProof, EntryConfinement,
-    HeaderSource, HttpTarget, OAuth, OAuthClient, Secret, SecretName, ServerAuth, ServerDefinition,
-    StdioTarget, Target, command::narthex,
+    ExchangeIdentity, HeaderSource, HttpTarget, OAuth, OAuthClient, OAuthExchange, Secret,
+    SecretName, ServerAuth, ServerDefinition, StdioTarget, Target, command::narthex,
 };
 use serde_json::{Map, Value, json};
 
@@ -21,8 +21,8 @@ use crate::{
     fill::{Openers, opened, opened_text},
     resolve::key::{objection, taken},
     server::{
-        AuthClient, AuthText, EntryAuth, EntryClientCredentials, EntryProof, EntrySignIn,
-        ProgramConfinement, url,
+        AuthClient, AuthText, EntryAuth, EntryClientCredentials, EntryExchange, EntryProof,
+        EntrySignIn, ProgramConfinement, url,
     },
     template::{ConfigValue, Placeholder, Source, Template},
 };
@@ -431,6 +431,7 @@ impl Opener<'_> {
             audience: auth.audience.clone(),
             resource: auth.resource.clone(),
             authorization_server: auth.authorization_server.clone(),
+            auth_error: auth.auth_error.clone(),
             // The caller knows the workspace.
             grant: None,
         })
@@ -451,6 +452,8 @@ impl Opener<'_> {
             authorization_server: auth.authorization_server.clone(),
             legacy: auth.legacy,
             keep_alive: auth.keep_alive,
+            exchange: auth.exchange.as_ref().map(exchanged),
+            auth_error: auth.auth_error.clone(),
             // The caller knows the workspace.
             grant: None,
         })
@@ -474,6 +477,14 @@ impl Opener<'_> {
             ConfigValue::Removed => Err(self.unfit(name, "is empty")),
         }
     }
+}
+
+/// The exchange of the identity of the human who drives the run.
+fn exchanged(exchange: &EntryExchange) -> Box<OAuthExchange> {
+    let EntryExchange { kind, identity_provider, audience, fallback } = exchange;
+    let identity = ExchangeIdentity::Login(identity_provider.clone());
+    let (audience, fallback) = (audience.clone(), *fallback);
+    Box::new(OAuthExchange { kind: *kind, identity, audience, fallback })
 }
 
 impl fmt::Debug for Opening<'_> {

@@ -7,7 +7,7 @@ use narthex_model::{header, json::Node};
 use serde::Serialize;
 
 pub use self::{
-    oauth::{AuthClient, EntryClientCredentials, EntryProof, EntrySignIn},
+    oauth::{AuthClient, EntryClientCredentials, EntryExchange, EntryProof, EntrySignIn},
     text::AuthText,
 };
 use super::{shape::Shape, url};
@@ -66,6 +66,22 @@ impl EntryAuth {
     #[must_use]
     pub fn is_per_user(&self) -> bool {
         matches!(self, Self::AuthorizationCode(_))
+    }
+
+    /// True if the identity of each human leads to the tokens, and nothing else does: no person
+    /// connects then.
+    #[must_use]
+    pub fn needs_no_human(&self) -> bool {
+        self.exchange().is_some_and(|exchange| exchange.fallback.is_none())
+    }
+
+    /// The exchange of the identity of each human, if there is one.
+    #[must_use]
+    pub fn exchange(&self) -> Option<&EntryExchange> {
+        match self {
+            Self::None | Self::ApiKey { .. } | Self::ClientCredentials(_) => None,
+            Self::AuthorizationCode(auth) => auth.exchange.as_ref(),
+        }
     }
 
     /// The mode's name.

@@ -2,7 +2,8 @@
 
 use narthex_catalog::ServerEntry;
 use narthex_model::{
-    AuthorizationCodeAuth, ClientCredentialsAuth, ClientProof, OAuth, OAuthClient, OAuthPkce,
+    AuthErrorPattern, AuthorizationCodeAuth, ClientCredentialsAuth, ClientProof, ExchangeFallback,
+    ExchangeIdentity, ExchangeKind, OAuth, OAuthClient, OAuthExchange, OAuthPkce,
     OAuthRegistration, OAuthResource, Secret, SecretMethod, ServerAuth, Target,
 };
 use serde_json::{Value, json};
@@ -49,6 +50,7 @@ fn o92_a_run_gets_the_client_with_its_secret() {
         audience: Some("aud".to_owned()),
         resource: Some("https://s.test/mcp".to_owned()),
         authorization_server: Some("https://id.test".to_owned()),
+        auth_error: None,
         grant: None,
     });
     let ours = json!({ "mode": "clientCredentials", "tokenUrl": "https://id.test/t",
@@ -99,7 +101,7 @@ fn x_m13_a_sign_in_has_all_settings_of_a_file() {
         "redirectUri": "https://n.test/oauth/callback", "resource": "omit",
         "registration": "preregistered", "pkce": "assume", "refreshScope": false,
         "clientName": "Agents", "authorizationServer": "https://id.test", "legacy": true,
-        "keepAlive": true });
+        "keepAlive": true, "authError": "$.structuredContent.code=401" });
     let wanted = AuthorizationCodeAuth {
         scopes: ["a".to_owned()].into(),
         client: Some(OAuthClient { id: "c".to_owned(), secret: Some(Secret::new("canary")) }),
@@ -113,9 +115,34 @@ fn x_m13_a_sign_in_has_all_settings_of_a_file() {
         authorization_server: Some("https://id.test".to_owned()),
         legacy: true,
         keep_alive: true,
+        exchange: None,
+        auth_error: AuthErrorPattern::new("$.structuredContent.code=401").ok(),
         grant: None,
     };
     assert_eq!(opened(&auth), OAuth::AuthorizationCode(wanted));
+}
+
+/// C31, C32: the identity is that of the human who drives the run.
+#[test]
+fn oauth_c31_an_exchange_names_a_login_provider() {
+    let assertion = json!({ "mode": "authorizationCode", "client": { "clientId": "c" },
+        "exchange": { "type": "idJag", "identityProvider": "okta" } });
+    let token = json!({ "mode": "authorizationCode", "exchange": { "type": "token",
+        "identityProvider": "okta", "audience": "orders" } });
+    let falling = json!({ "mode": "authorizationCode", "pkce": "assume",
+        "client": { "clientId": "c" }, "exchange": { "type": "token",
+        "identityProvider": "okta", "fallback": "signIn" } });
+    let (sign_in, orders) = (Some(ExchangeFallback::SignIn), Some("orders".to_owned()));
+    for (auth, kind, audience, fallback) in [
+        (assertion, ExchangeKind::IdJag, None, None),
+        (token, ExchangeKind::Token, orders, None),
+        (falling, ExchangeKind::Token, None, sign_in),
+    ] {
+        let OAuth::AuthorizationCode(read) = opened(&auth) else { panic!("{auth}") };
+        let identity = ExchangeIdentity::Login("okta".to_owned());
+        let wanted = OAuthExchange { kind, identity, audience, fallback };
+        assert_eq!(read.exchange, Some(Box::new(wanted)));
+    }
 }
 
 /// O35: the normal form of each setting is read as the same entry.
@@ -126,13 +153,19 @@ fn o35_the_normal_form_of_a_sign_in_is_read_again() {
         json!({ "mode": "clientCredentials", "clientId": "c", "clientSecret": secret }),
         json!({ "type": "oauth2_client_credentials", "client_id": "c", "client_secret": secret,
                 "token_url": "https://id.test/t", "scope": "a b", "audience": "x",
-                "token_endpoint_auth_method": "client_secret_basic" }),
+                "token_endpoint_auth_method": "client_secret_basic",
+                "auth_error": "not logged in" }),
         json!({ "mode": "clientCredentials", "clientId": "c", "privateKey": key, "keyId": "k",
                 "algorithm": "RS256", "authorizationServer": "https://id.test" }),
         json!({ "mode": "authorizationCode" }),
+        json!({ "mode": "authorizationCode", "client": { "clientId": "c" },
+                "exchange": { "type": "idJag", "identityProvider": "okta" } }),
+        json!({ "mode": "authorizationCode",
+                "exchange": { "type": "token", "identityProvider": "okta", "audience": "x" } }),
         json!({ "mode": "authorizationCode", "resource": "https://s.test", "pkce": "require",
                 "registration": "dcr", "refreshScope": true, "clientName": "n",
-                "authorizationServer": "https://id.test", "legacy": true, "keepAlive": true }),
+                "authorizationServer": "https://id.test", "legacy": true, "keepAlive": true,
+                "authError": "not logged in" }),
     ] {
         let read = server(&entry(&auth));
         let written = serde_json::to_value(&read).unwrap();
@@ -202,6 +235,60 @@ fn x_e32_contradictory_settings_and_unsafe_addresses_are_refused_when_saved() {
         (sign_in(json!({ "resource": "x" })), "auth.resource: ValueInvalid"),
         (sign_in(json!({ "tokens": {} })), "auth.tokens: UnknownField"),
     ] {
+        let found = reasons(ServerEntry::parse(&text(&entry(&auth)), None));
+        assert_eq!(found, [reason], "{auth}");
+    }
+}
+
+/// C31, C32: settings that cannot work together are refused when they are saved.
+#[test]
+fn oauth_c31_contradictory_settings_of_an_exchange_are_refused_when_saved() {
+    let client = json!({ "clientId": "c" });
+    for (more, exchange, reason) in [
+        (json!({}), json!({ "identityProvider": "okta" }), "auth.exchange.type: FieldMissing"),
+        (
+            json!({ "client": client }),
+            json!({ "type": "idJag" }),
+            "auth.exchange.identityProvider: FieldMissing",
+        ),
+        (
+            json!({}),
+            json!({ "type": "jwt", "identityProvider": "okta" }),
+            "auth.exchange.type: ValueInvalid",
+        ),
+        (
+            json!({}),
+            json!({ "type": "idJag", "identityProvider": "okta" }),
+            "auth.exchange.type: FieldsExclude",
+        ),
+        (
+            json!({ "client": client }),
+            json!({ "type": "token", "identityProvider": "okta" }),
+            "auth.client: FieldsExclude",
+        ),
+        (
+            json!({ "client": client }),
+            json!({ "type": "idJag", "identityProvider": "okta", "audience": "x" }),
+            "auth.exchange.audience: FieldsExclude",
+        ),
+        (
+            json!({ "pkce": "assume" }),
+            json!({ "type": "token", "identityProvider": "okta" }),
+            "auth.pkce: FieldsExclude",
+        ),
+        (
+            json!({}),
+            json!({ "type": "token", "identityProvider": "okta", "idToken": "x" }),
+            "auth.exchange.idToken: UnknownField",
+        ),
+        (
+            json!({}),
+            json!({ "type": "token", "identityProvider": "okta", "fallback": "browser" }),
+            "auth.exchange.fallback: ValueInvalid",
+        ),
+    ] {
+        let mut auth = json!({ "mode": "authorizationCode", "exchange": exchange });
+        auth.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         let found = reasons(ServerEntry::parse(&text(&entry(&auth)), None));
         assert_eq!(found, [reason], "{auth}");
     }

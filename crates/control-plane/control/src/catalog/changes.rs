@@ -224,13 +224,14 @@ impl Control {
             };
             // No other change waits for the authorization server.
             drop(together);
-            this.prepare_sign_in(workspace, &entry, "").await?;
+            let warning = this.prepare_sign_in(workspace, &entry, "").await?;
             let _together = this.shared.cataloguing.take(workspace).await;
-            let again = this.prepared(&change, id, text).await?;
+            let mut again = this.prepared(&change, id, text).await?;
             if again.checked.document != first.checked.document {
                 let (kind, id) = (change.kind, again.checked.id);
                 return Err(CatalogError::Changed { kind, id }.into());
             }
+            again.checked.warnings.extend(warning);
             this.store_prepared(&change, again, None).await
         };
         self.to_the_end(write).await

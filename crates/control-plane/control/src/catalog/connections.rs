@@ -7,10 +7,10 @@ use std::{
 };
 
 use narthex_audit::{AuditEvent, kind};
-use narthex_catalog::fields::FieldError;
+use narthex_catalog::fields::{FieldError, FieldWarning};
 use narthex_catalog::{EntryAuth, EnvValue, Opening, ServerEntry};
 use narthex_model::{
-    CatalogKind, PrincipalId, Secret, SecretName, SecretReference, SharedGrant, WorkspaceId,
+    PrincipalId, Secret, SecretName, SecretReference, SharedGrant, WorkspaceId, json::shortened,
 };
 use narthex_oauth_client::{
     BeginAs, Begun, SignInError, SignInTarget, SignedOut,
@@ -20,7 +20,7 @@ use narthex_store::OAuthFacts;
 use narthex_vault::VaultError;
 use url::Url;
 
-use super::{CatalogError, personal::connection_path, unknown};
+use super::{CatalogError, personal::connection_path};
 use crate::{By, Control, ControlError, ServerSignInError};
 
 /// The connection of a human to a server of the catalog.
@@ -75,7 +75,10 @@ impl Control {
         let stored = self.catalog_stored(workspace).await?;
         let servers = self.catalog_work(move || {
             let read = stored.read();
-            let named = |entry: &ServerEntry| (entry.id.to_string(), entry.name.clone());
+            let named = |entry: &ServerEntry| {
+                let is_exchanged = entry.auth.needs_no_human();
+                (entry.id.to_string(), (entry.name.clone(), is_exchanged))
+            };
             read.per_user(sees_all).into_iter().map(named).collect::<BTreeMap<_, _>>()
         });
         let mut grants = self.grants_of_user(workspace, user).await?;
@@ -87,8 +90,12 @@ impl Control {
             facts,
         };
         let mut all = Vec::new();
-        for (server, name) in servers.await? {
+        for (server, (name, is_exchanged)) in servers.await? {
             let facts = grants.remove(&server);
+            if is_exchanged && facts.is_none() {
+                // No human connects to it: their sign-in to narthex counts (C31).
+                continue;
+            }
             all.push(connection(server, Some(name), facts));
         }
         all.extend(grants.into_iter().map(|(server, facts)| connection(server, None, Some(facts))));
@@ -146,18 +153,24 @@ impl Control {
     }
 
     /// Ends the connection of a human to a server of the catalog: revokes its tokens where that is
-    /// possible, and deletes them. Open links of the human's runs end. Does nothing without tokens.
+    /// possible, and deletes them. Open links of the human's runs end. Does nothing without tokens
+    /// at a server that the human may see.
     ///
     /// # Errors
-    /// When there is no store or no such workspace, or the store fails.
+    /// When the human has neither tokens nor sight of such a server, there is no store or no such
+    /// workspace, or the store fails.
     pub async fn disconnect(
         &self,
         workspace: &WorkspaceId,
         server: &str,
         user: &PrincipalId,
+        sees_all: bool,
         by: &By,
     ) -> Result<SignedOut, ControlError> {
-        self.catalog_store(workspace).await?;
+        // Tokens can be ended whatever became of their server, and while the vault fails.
+        if !self.grants_of_user(workspace, user).await?.contains_key(server) {
+            self.personal_entry(workspace, server, sees_all).await?;
+        }
         let key = GrantKey {
             workspace: workspace.as_str().to_owned(),
             server: SharedGrant::name_of(server),
@@ -177,7 +190,7 @@ impl Control {
 
     /// Finds the authorization server of an entry to which humans sign in, and registers narthex
     /// there (X-M13). Asks nothing for other entries, and without sign-ins. `place` is the place of
-    /// the entry in the request.
+    /// the entry in the request. Gives a warning about a server that may need no sign-in.
     ///
     /// # Errors
     /// When humans could not sign in: a fault of a field, with the remedy.
@@ -186,10 +199,14 @@ impl Control {
         workspace: &WorkspaceId,
         entry: &ServerEntry,
         place: &str,
-    ) -> Result<(), ControlError> {
-        let Some(sign_ins) = self.sign_ins() else { return Ok(()) };
+    ) -> Result<Option<FieldWarning>, ControlError> {
+        let Some(sign_ins) = self.sign_ins() else { return Ok(None) };
+        let whole = |field: &str| match place.is_empty() {
+            true => field.to_owned(),
+            false => format!("{place}.{field}"),
+        };
         let refused = |field: &str, message: String| {
-            let field = if place.is_empty() { field.into() } else { format!("{place}.{field}") };
+            let field = whole(field);
             let remedy = "correct the entry; to store it without asking the server, set \
                           `disabled` to true, or use `--offline` (`?offline=true`)";
             ControlError::from(CatalogError::Refused(vec![FieldError::invalid(
@@ -199,11 +216,16 @@ impl Control {
         let target = match self.personal_target(workspace, entry, None, None).await {
             Ok(target) => target,
             // The address is known only in runs: nothing can be asked now.
-            Err(ControlError::SignIn(ServerSignInError::Unopened(_))) => return Ok(()),
+            Err(ControlError::SignIn(ServerSignInError::Unopened(_))) => return Ok(None),
             Err(error) => return Err(error),
         };
         let prepared = sign_ins.prepare(&target).await;
-        prepared.map_err(|error| refused(field_of(&error, entry), error.to_string()))
+        let prepared =
+            prepared.map_err(|error| refused(field_of(&error, entry), error.to_string()))?;
+        let message = "the server answers a request without a sign-in; if none of its tools needs \
+                       one, set `auth.mode` to \"none\", so that humans need not connect"
+            .to_owned();
+        Ok(prepared.is_open.then(|| FieldWarning { field: whole("auth.mode"), message }))
     }
 
     /// A server of the catalog to which humans sign in, if the human may see it.
@@ -221,7 +243,10 @@ impl Control {
             let found = seen.into_iter().find(|entry| entry.id.as_str() == wanted);
             found.cloned()
         });
-        let entry = found.await?.ok_or_else(|| unknown(CatalogKind::Server, id))?;
+        let entry = found.await?.ok_or_else(|| {
+            let (workspace, name) = (workspace.clone(), shortened(id));
+            ServerSignInError::NoServer { workspace, name }
+        })?;
         if !entry.auth.is_per_user() {
             let (name, mode) = (id.to_owned(), entry.auth.mode());
             return Err(ServerSignInError::NotPersonal { name, mode }.into());
@@ -296,6 +321,9 @@ fn field_of(error: &SignInError, entry: &ServerEntry) -> &'static str {
         SignInError::Discovery(_) | SignInError::BadUrl { .. } => "url",
         SignInError::Way(_) => "auth.client",
         SignInError::Registration(_) => "auth.registration",
+        SignInError::NoProvider { .. } => "auth.exchange.identityProvider",
+        SignInError::NotAsked { .. } => "auth.mode",
+        SignInError::NotListed { .. } => "url",
         _ => "auth",
     }
 }

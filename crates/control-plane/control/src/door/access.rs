@@ -5,18 +5,11 @@ use std::{sync::Arc, time::SystemTime};
 use narthex_oauth::{
     TokenHash,
     scopes::Scopes,
-    server::{Refusal, Resource, TokenKind},
+    server::{AccessRecord, Refusal, Resource, TokenKind},
 };
 
-use super::{
-    DoorDesk,
-    documents::read,
-    server::{DoorServer, SeenToken},
-};
+use super::{DoorDesk, documents::read, server::SeenToken};
 use crate::{AccessError, ControlError, KnownClient};
-
-/// Most access tokens that are in memory; with more, all are read from the store again.
-const SEEN_MAX: usize = 50_000;
 
 /// A client that showed an access token.
 #[derive(Debug, Clone)]
@@ -27,30 +20,17 @@ pub struct DoorAccess {
 }
 
 impl DoorAccess {
+    /// The record of the token.
+    pub(super) fn record(&self) -> &AccessRecord {
+        &self.seen.record
+    }
+
     /// Checks that the token opens a resource, and has these scopes.
     ///
     /// # Errors
     /// When it has expired, is for another resource, or lacks a scope.
     pub fn check(&self, resource: &Resource, scopes: &Scopes) -> Result<(), Refusal> {
         self.seen.record.check(resource, scopes, SystemTime::now()).map(drop)
-    }
-}
-
-impl DoorServer {
-    fn seen(&self, hash: &TokenHash) -> Option<Arc<SeenToken>> {
-        self.seen.pin().get(hash).cloned()
-    }
-
-    fn remember(&self, hash: TokenHash, token: &Arc<SeenToken>) {
-        let seen = self.seen.pin();
-        if seen.len() >= SEEN_MAX {
-            seen.clear();
-        }
-        seen.insert(hash, token.clone());
-    }
-
-    fn forget(&self, hash: &TokenHash) {
-        self.seen.pin().remove(hash);
     }
 }
 
@@ -68,11 +48,11 @@ impl DoorDesk<'_> {
         }
         let server = self.server;
         let hash = TokenHash::of(token);
-        let seen = match server.seen(&hash) {
+        let seen = match server.seen.get(&hash) {
             Some(seen) => seen,
             None => match self.stored_access(&hash).await? {
                 Some(read) => {
-                    server.remember(hash.clone(), &read);
+                    server.seen.insert(hash.clone(), read.clone());
                     read
                 }
                 None => return Ok(None),
@@ -86,7 +66,7 @@ impl DoorDesk<'_> {
             Some(_) if !self.control.is_access_fresh() => Err(AccessError::Stale.into()),
             Some(client) => Ok(Some(DoorAccess { client, seen })),
             None => {
-                server.forget(&hash);
+                server.seen.remove(&hash);
                 Ok(None)
             }
         }

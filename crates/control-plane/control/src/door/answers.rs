@@ -27,7 +27,7 @@ pub enum DoorToken {
     Asserted(Box<DoorAsserted>),
 }
 
-/// A request with a good assertion, which was used up.
+/// A request with a good assertion, which may have been used before.
 #[derive(Debug)]
 pub struct DoorAsserted {
     /// The person of the assertion, with the client that acts for them.

@@ -3,12 +3,10 @@
 use std::{sync::OnceLock, time::SystemTime};
 
 use narthex_oauth::{
-    TokenHash,
     jwt::{Jwt, JwtFault, Keys},
-    scopes::Scopes,
     server::{
-        Account, AssertionIssuer, AssertionRequest, Client, ErrorCode, IssueRules, JtiUse,
-        OAuthError, StoredTime, admit_assertions_of, check_assertion,
+        ASSERTION_USED, Account, AssertionIssuer, AssertionRequest, Client, ErrorCode, IssueRules,
+        OAuthError, admit_assertions_of, check_assertion,
     },
 };
 
@@ -16,12 +14,13 @@ use super::{
     DoorDesk,
     answers::{DoorAnswer, DoorAsserted, DoorToken},
     foreign_token::DoorForeign,
-    tokens::time_of,
+    key_source::KeySource,
 };
 use crate::{ControlError, KnownClient};
 
 impl DoorDesk<'_> {
-    /// Checks the assertion of a proved client, finds its person, and uses it up.
+    /// Checks the assertion of a proved client, and finds its person. The assertion stays unused
+    /// until its token is stored, so that a request that fails does not burn it.
     pub(super) async fn asserted(
         &self,
         request: AssertionRequest,
@@ -47,7 +46,8 @@ impl DoorDesk<'_> {
             let by = AssertionIssuer { issuer: &issuer.trusted, keys };
             check_assertion(jwt.clone(), by, &client, door, named, now)
         };
-        let checked = match server.checked(issuer, jwt.kid(), now, check).await {
+        let source = KeySource::Issuer(issuer);
+        let checked = match server.check_with_keys(source, jwt.kid(), now, check).await {
             Ok(checked) => checked,
             Err(fault) => {
                 tracing::info!(issuer = issuer.name, "an assertion is refused: {fault}");
@@ -59,29 +59,21 @@ impl DoorDesk<'_> {
                         browser";
             return Ok(OAuthError::new(ErrorCode::InvalidGrant, text).into());
         };
-        let id = format!("{} {}", checked.issuer, checked.jti);
-        let hash = TokenHash::for_purpose("assertion", &id);
-        let used = self.store.door_tokens();
-        let used = used.use_proof(hash.as_str(), time_of(checked.forget_jti_at)).await;
-        if !used.map_err(ControlError::Store)? {
-            let text = "the assertion was used before";
-            return Ok(OAuthError::new(ErrorCode::InvalidGrant, text).into());
-        }
+        let scopes = checked.scopes().unwrap_or(server.scopes()).clone();
         let foreign = DoorForeign {
             place: format!("assertion of {}", checked.issuer),
             issuer: issuer.clone(),
             human,
             client_id: client.id.clone(),
             resource: checked.resource.clone(),
-            scopes: Scopes::default(),
-            expires_at: StoredTime::of(now),
-            checked_at: StoredTime::of(now),
+            scopes,
             connection: OnceLock::new(),
         };
         Ok(DoorToken::Asserted(Box::new(DoorAsserted { foreign, checked, request, client })))
     }
 
-    /// Gives an access token for an assertion to the client that was let in for it.
+    /// Gives an access token for an assertion to the client that was let in for it, and uses the
+    /// assertion up.
     ///
     /// # Errors
     /// When the store fails. Refusals are answers.
@@ -98,8 +90,9 @@ impl DoorDesk<'_> {
         };
         let rules = IssueRules { client: &client, scopes: self.server.scopes() };
         let now = SystemTime::now();
-        let outcome = checked.redeem(JtiUse::First, &request, rules, account, now);
+        let outcome = checked.redeem(&request, rules, account, now);
         let done = self.store_outcome(outcome, &known.row.id, &client).await?;
-        Ok(done.unwrap_or_else(DoorAnswer::busy))
+        // The token of an assertion is stored unless the assertion was used before.
+        Ok(done.unwrap_or_else(|| ASSERTION_USED.into()))
     }
 }

@@ -1,6 +1,9 @@
 //! Programs that ask for tokens: they register themselves, or have a metadata document.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::{
+    net::IpAddr,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
 
 use http::{HeaderMap, HeaderName, HeaderValue, Request, header};
 use narthex_http_client::{AllowedAddresses, ClientSettings, HttpClient};
@@ -16,6 +19,7 @@ use url::{Position, Url};
 use super::{
     DoorDesk,
     documents::{read, text_of},
+    senders::counted_as,
     server::DoorServer,
 };
 use crate::ControlError;
@@ -29,17 +33,42 @@ const USED_LIFE: Duration = Duration::from_hours(31 * 24);
 /// Most documents of programs that are kept. Anyone can name a document, so further ones are read
 /// anew each time.
 const DOCUMENTS_MAX: usize = 1000;
+/// The status of an answer to a registered program.
+const CREATED: u16 = 201;
 /// Time in which registrations are counted.
 const HOUR: Duration = Duration::from_hours(1);
 
 impl DoorDesk<'_> {
-    /// Registers a program (RFC 7591).
+    /// Registers a program (RFC 7591). `sender` is the address of the other end of the connection.
     ///
     /// # Errors
     /// When the store fails. Faults of the program are answers.
-    pub async fn register(&self, body: &[u8]) -> Result<Answer, ControlError> {
-        let (server, store) = (self.server, self.store.door());
+    pub async fn register(
+        &self,
+        body: &[u8],
+        sender: Option<IpAddr>,
+    ) -> Result<Answer, ControlError> {
+        let registrations = &self.server.registrations;
         let now = SystemTime::now();
+        let counted = sender.and_then(counted_as);
+        // Where too many senders are counted, the limits of all hold alone.
+        let before = counted.and_then(|sender| registrations.count(&sender, now));
+        let registered = self.register_counted(body, before.unwrap_or_default(), now).await;
+        let is_done = matches!(&registered, Ok(answer) if answer.status == CREATED);
+        if let Some(sender) = counted.filter(|_| before.is_some() && !is_done) {
+            registrations.uncount(&sender);
+        }
+        registered
+    }
+
+    /// Registers a program whose sender has registered others in the last hour.
+    async fn register_counted(
+        &self,
+        body: &[u8],
+        in_last_hour_from_it: usize,
+        now: SystemTime,
+    ) -> Result<Answer, ControlError> {
+        let (server, store) = (self.server, self.store.door());
         let forgotten = store.forget(REGISTERED, now - UNUSED_LIFE, now - USED_LIFE).await;
         forgotten.map_err(ControlError::Store)?;
         let count =
@@ -55,8 +84,7 @@ impl DoorDesk<'_> {
         let counts = RegistrationCounts {
             clients,
             in_last_hour: count(now - HOUR).await?,
-            // A proxy may be the sender of all requests.
-            in_last_hour_from_it: 0,
+            in_last_hour_from_it,
         };
         let rules = RegistrationRules {
             redirects: &server.options.redirects,
@@ -82,6 +110,8 @@ impl DoorDesk<'_> {
         let is_document = id.document_url().is_some();
         let found = self.stored_client(id).await?;
         match found {
+            // Nothing removes the row before the next registration.
+            Some(row) if is_abandoned(&row, SystemTime::now()) => Ok(None),
             Some(row) if row.kind != DOCUMENT => {
                 Ok(Some(read(&row.document).map_err(ControlError::from)?))
             }
@@ -154,6 +184,12 @@ impl From<ControlError> for ClientFault {
     fn from(error: ControlError) -> Self {
         Self::Control(error)
     }
+}
+
+/// True for a program that registered itself, and then was not used for days.
+fn is_abandoned(row: &DoorClientRow, now: SystemTime) -> bool {
+    let age = now.duration_since(row.created_at).unwrap_or_default();
+    row.kind == REGISTERED && row.used_at.is_none() && age >= UNUSED_LIFE
 }
 
 fn row(client: &Client, kind: &str, document: &impl Serialize, now: SystemTime) -> DoorClientRow {
@@ -239,4 +275,60 @@ fn text(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
     let values = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
     let text = values.collect::<Vec<_>>().join(", ");
     (!text.is_empty()).then_some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use narthex_http_client::Proxies;
+    use narthex_login::DoorOptions;
+    use narthex_oauth::server::Door;
+    use narthex_testkit::{
+        addresses::{ClosedProxy, INSIDE},
+        peer::{self, Peer},
+    };
+
+    use super::*;
+
+    /// S9, S17, E169: a client names an inner address as its document or for its keys, in any
+    /// spelling. It is not asked, and no proxy is asked for it.
+    #[tokio::test]
+    async fn s9_door_a3_documents_of_clients_are_at_public_addresses() {
+        let proxy = ClosedProxy::start().await;
+        let proxies = Proxies::new(Some(&proxy.url), Some(&proxy.url), "").unwrap();
+        let door = Door::new("https://narthex.example.com").unwrap();
+        let server = DoorServer::new(DoorOptions::new(door), Arc::new(proxies));
+        for inside in INSIDE {
+            let id = ClientId::parse(inside).ok();
+            let admitted = id.and_then(|id| server.options.documents.admit(&id).ok());
+            assert_eq!(admitted, None, "{inside}");
+            // A name can lead there after it was read.
+            let got = server.get(&Url::parse(inside).unwrap()).await;
+            assert!(matches!(got, Err(DocumentError::Unreachable)), "{inside}");
+        }
+        assert_eq!(proxy.asked(), [""; 0]);
+        server.get(&Url::parse("https://1.1.1.1/client.json").unwrap()).await.unwrap_err();
+        assert_eq!(proxy.asked(), ["1.1.1.1:443"]);
+    }
+
+    /// A3: a document of the greatest length is read, and a longer one is none.
+    #[tokio::test]
+    async fn door_a3_a_document_that_is_too_long_is_not_read() {
+        let server = DoorServer::new(
+            DoorOptions::new(Door::new("http://127.0.0.1:7717").unwrap()),
+            Arc::default(),
+        );
+        for (length, is_read) in [(FETCH.bytes, true), (FETCH.bytes + 1, false)] {
+            let peer =
+                Peer::start(move |_seen| peer::text(200, "application/json", "x".repeat(length)))
+                    .await;
+            let url = Url::parse(&peer.url).unwrap();
+            let got = server.get_within(&url, AllowedAddresses::Anywhere).await;
+            match got {
+                Ok(got) => assert!(is_read && got.body.len() == length, "{}", got.body.len()),
+                Err(error) => assert!(!is_read, "{error}"),
+            }
+        }
+    }
 }

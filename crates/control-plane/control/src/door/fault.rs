@@ -77,6 +77,10 @@ impl From<PageError> for DoorStop {
 
 impl From<DocumentError> for DoorStop {
     fn from(error: DocumentError) -> Self {
-        Self::Page(format!("{error}; tell the client's maker, or use another client"))
+        let remedy = match error {
+            DocumentError::Unreachable => "let this daemon reach its host",
+            _ => "tell the client's maker",
+        };
+        Self::Page(format!("{error}; {remedy}, or use another client"))
     }
 }

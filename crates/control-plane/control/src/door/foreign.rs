@@ -13,14 +13,18 @@ use narthex_model::{PrincipalId, ProfileName, WorkspaceId};
 use narthex_oauth::{
     TokenHash,
     jwt::{Jwt, JwtFault, Keys},
-    server::{ClientId, ForeignAccess, Refusal, Resource, StoredTime},
+    server::{ClientId, DoorPath, ForeignAccess, Refusal, Resource, StoredTime},
 };
 
-use super::{DoorDesk, foreign_token::DoorForeign, requests::DoorChoice, server::DoorServer};
+use super::{
+    DoorDesk,
+    foreign_token::{DoorForeign, VerifiedToken},
+    key_source::KeySource,
+    requests::DoorChoice,
+    server::DoorServer,
+};
 use crate::{ControlError, Sees};
 
-/// Most tokens that are in memory; with more, all are verified again.
-const SEEN_MAX: usize = 50_000;
 /// The id of a client whose issuer names none.
 const UNNAMED: &str = "unnamed";
 
@@ -39,24 +43,19 @@ impl DoorForeign {
             let sees = Sees::Agent(of.agent.clone());
             return DoorChoice { workspace: of.workspace.clone(), sees };
         }
-        let profile = self.resource.as_str().rsplit_once("/mcp/p/");
-        let profile = profile.and_then(|(_, name)| ProfileName::new(name).ok());
+        let path = self.resource.path();
+        let profile = path.as_ref().and_then(DoorPath::profile);
+        let profile = profile.and_then(|name| ProfileName::new(name).ok());
         let sees = profile.map_or(Sees::Live, Sees::Profile);
         DoorChoice { workspace: home.clone(), sees }
     }
 }
 
 impl DoorServer {
-    fn seen_foreign(&self, hash: &TokenHash) -> Option<Arc<DoorForeign>> {
-        self.foreign.pin().get(hash).cloned()
-    }
-
-    fn remember_foreign(&self, hash: TokenHash, token: &Arc<DoorForeign>) {
-        let seen = self.foreign.pin();
-        if seen.len() >= SEEN_MAX {
-            seen.clear();
-        }
-        seen.insert(hash, token.clone());
+    /// The issuer that a token names, if it is one of the settings.
+    pub(super) fn issuer_of(&self, token: &Jwt) -> Option<&Arc<IssuerOptions>> {
+        let claimed = token.claimed_issuer()?;
+        self.options.issuers.iter().find(|one| one.trusted.issuer == claimed)
     }
 }
 
@@ -76,8 +75,8 @@ impl DoorDesk<'_> {
             return Ok(None);
         }
         let hash = TokenHash::for_purpose(resource.as_str(), token);
-        if let Some(seen) = server.seen_foreign(&hash).filter(|seen| seen.is_fresh(now)) {
-            return Ok(Some(self.admitted(seen)));
+        if let Some(seen) = server.foreign.get(&hash).filter(|seen| seen.is_fresh(now)) {
+            return Ok(Some(self.admitted(seen.foreign.clone())));
         }
         let Ok(jwt) = Jwt::parse(token) else { return Ok(None) };
         let Some(issuer) = server.issuer_of(&jwt) else { return Ok(None) };
@@ -101,11 +100,11 @@ impl DoorDesk<'_> {
             client_id,
             resource,
             scopes: access.scopes,
-            expires_at: access.expires_at,
-            checked_at: StoredTime::of(now),
             connection: OnceLock::new(),
         });
-        server.remember_foreign(hash, &foreign);
+        let (expires_at, checked_at) = (access.expires_at, StoredTime::of(now));
+        let verified = VerifiedToken { foreign: foreign.clone(), expires_at, checked_at };
+        server.foreign.insert(hash, Arc::new(verified));
         Ok(Some(self.admitted(foreign)))
     }
 
@@ -119,7 +118,8 @@ impl DoorDesk<'_> {
         let mut audiences = vec![resource.as_str()];
         audiences.extend(issuer.audience.as_deref());
         let check = |keys: &Keys| issuer.trusted.check(jwt.clone(), keys, &audiences, now);
-        self.server.checked(issuer, jwt.kid(), now, check).await
+        let source = KeySource::Issuer(issuer);
+        self.server.check_with_keys(source, jwt.kid(), now, check).await
     }
 
     /// The account of an identity, by which its human signs in as well. Another daemon may have

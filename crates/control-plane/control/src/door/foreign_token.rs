@@ -1,4 +1,5 @@
-//! An access token of one of the company's own issuers, as this process has verified it.
+//! Clients whose person one of the company's own issuers named, and the issuer's access tokens, as
+//! this process has verified them.
 
 use std::{
     sync::{Arc, OnceLock},
@@ -15,6 +16,15 @@ use narthex_oauth::{
 /// Time after which a token is verified again, as its key may be withdrawn.
 const AGAIN: Duration = Duration::from_mins(5);
 
+/// An access token of an issuer, as this process has verified it.
+#[derive(Debug)]
+pub(super) struct VerifiedToken {
+    /// The client, with its way to a run.
+    pub(super) foreign: Arc<DoorForeign>,
+    pub(super) expires_at: StoredTime,
+    pub(super) checked_at: StoredTime,
+}
+
 /// A client that acts for a person whom an issuer of the company named.
 #[derive(Debug)]
 pub struct DoorForeign {
@@ -27,9 +37,8 @@ pub struct DoorForeign {
     pub(super) place: String,
     /// The endpoint of the door.
     pub(super) resource: Resource,
+    /// The scopes of the token or the assertion.
     pub(super) scopes: Scopes,
-    pub(super) expires_at: StoredTime,
-    pub(super) checked_at: StoredTime,
     /// The registered client, once it is known.
     pub(super) connection: OnceLock<McpClientId>,
 }
@@ -40,7 +49,9 @@ impl DoorForeign {
     pub fn name(&self) -> &str {
         self.client_id.as_str()
     }
+}
 
+impl VerifiedToken {
     /// True if the token is valid, and was verified shortly before.
     pub(super) fn is_fresh(&self, now: SystemTime) -> bool {
         let now = StoredTime::of(now);

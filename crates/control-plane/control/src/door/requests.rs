@@ -11,8 +11,8 @@ use narthex_oauth::{
     TokenHash,
     server::{
         Approval, Approved, AuthorizeRefusal, AuthorizeRequest, AuthorizeRules, Checked, Consent,
-        DocumentUse, PENDING_LIFE, PageError, PendingConsent, Redirect, RedirectKind, ResourceRule,
-        USED_CODE_LIFE,
+        DocumentUse, PENDING_LIFE, PageError, PendingConsent, Redirect, RedirectKind, Resource,
+        ResourceRule, USED_CODE_LIFE,
     },
 };
 use narthex_store::{DoorCodeRow, DoorRequestRow};
@@ -287,6 +287,9 @@ impl DoorDesk<'_> {
     ) -> Result<Redirect, ControlError> {
         let choice = DoorChoice { workspace: new.workspace.clone(), sees: new.sees.clone() };
         self.may_choose(human, &choice)?;
+        if !choice.fits(&pending.resource) {
+            return Err(DoorFault::Unfit.into());
+        }
         let agent = choice.sees.agent().cloned();
         let approved = self.approved(pending, human, &choice.workspace, agent)?;
         let known = self.connect(new, &approved.consent, &human.by).await?;
@@ -323,13 +326,28 @@ impl DoorDesk<'_> {
 }
 
 impl DoorChoice {
+    /// True if the endpoint of a resource leads to these servers. Its path may name a workspace,
+    /// and a profile, whose names of tools differ from those of the servers.
+    #[must_use]
+    pub fn fits(&self, resource: &Resource) -> bool {
+        let Some(path) = resource.path() else { return false };
+        let is_there = path.workspace().is_none_or(|named| named == self.workspace.as_str());
+        is_there
+            && match (&self.sees, path.profile()) {
+                (Sees::Profile(own), Some(named)) => own.as_str() == named,
+                (Sees::Profile(_), None) => path.is_for_all(),
+                (Sees::Live | Sees::Agent(_), named) => named.is_none(),
+            }
+    }
+
     /// True if this is the choice of a registered client.
     pub(super) fn is_of(&self, client: &KnownClient) -> bool {
         Self::of(client) == *self
     }
 
     /// The choice of a registered client.
-    fn of(client: &KnownClient) -> Self {
+    #[must_use]
+    pub fn of(client: &KnownClient) -> Self {
         let row = &client.row;
         let sees = match (&row.agent, &row.profile) {
             (Some(agent), _) => Sees::Agent(agent.clone()),
@@ -354,7 +372,33 @@ fn browser_hash(secret: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use narthex_model::ProfileName;
+    use narthex_oauth::server::{Door, DoorPath};
+
     use super::*;
+
+    #[test]
+    fn door_r2_a_choice_fits_the_endpoints_that_lead_to_it() {
+        let door = Door::new("https://narthex.example").unwrap();
+        let fits = |sees: &Sees, path: &str| {
+            let choice = DoorChoice { workspace: WorkspaceId::default(), sees: sees.clone() };
+            choice.fits(&door.resource(&DoorPath::parse(path).unwrap()))
+        };
+        let agent = Sees::Agent(AgentName::new("reader").unwrap());
+        let profile = Sees::Profile(ProfileName::new("work").unwrap());
+        for path in ["/mcp", "/mcp/git", "/mcp/w/default", "/mcp/w/default/git"] {
+            assert!(fits(&Sees::Live, path) && fits(&agent, path), "{path}");
+        }
+        for path in ["/mcp", "/mcp/p/work", "/mcp/w/default", "/mcp/w/default/p/work"] {
+            assert!(fits(&profile, path), "{path}");
+        }
+        for path in ["/mcp/p/work", "/mcp/w/other", "/mcp/w/other/git", "/mcp/w/default/p/work"] {
+            assert!(!fits(&Sees::Live, path) && !fits(&agent, path), "{path}");
+        }
+        for path in ["/mcp/git", "/mcp/p/home", "/mcp/w/other", "/mcp/w/other/p/work"] {
+            assert!(!fits(&profile, path), "{path}");
+        }
+    }
 
     #[test]
     fn s31_requests_of_strangers_take_no_room_from_humans() {

@@ -1,7 +1,7 @@
 //! The rules of the door as an authorization server, its documents, and the tokens that this
 //! process has seen.
 
-use std::sync::Arc;
+use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use narthex_http_client::Proxies;
 use narthex_login::{DoorOptions, LocalConsent};
@@ -17,11 +17,26 @@ use narthex_oauth::{
 use serde_json::Value;
 use tokio::sync::Semaphore;
 
-use super::{fetched_keys::FetchedKeys, foreign_token::DoorForeign};
+use super::{
+    bounded::Bounded,
+    counted::Counted,
+    fetched_keys::{FetchedKeys, no_keys},
+    foreign_token::VerifiedToken,
+};
 use crate::live::KeyedLock;
 
 /// The scope of ordinary work. Rights for single tools are grants of humans, and no scopes.
 const SCOPE: &str = "mcp";
+/// Most access tokens that are in memory; with more, all are read or verified again.
+const TOKENS_MAX: usize = 50_000;
+/// Time in which registrations of one address are counted.
+const REGISTRATIONS: Duration = Duration::from_hours(1);
+/// Most addresses whose registrations are counted.
+const SENDERS_MAX: usize = 10_000;
+/// Time in which the questions of one service or client are counted.
+const QUESTIONS: Duration = Duration::from_mins(1);
+/// Most services, and most clients, that ask in this time.
+const ASKERS_MAX: usize = 10_000;
 /// Most documents and keys of programs that are fetched at a time.
 const FETCHES_MAX: usize = 8;
 
@@ -32,7 +47,7 @@ pub struct DoorServer {
     pub(super) scopes: Scopes,
     pub(super) proxies: Arc<Proxies>,
     /// Access tokens that this process has seen.
-    pub(super) seen: papaya::HashMap<TokenHash, Arc<SeenToken>>,
+    pub(super) seen: Bounded<TokenHash, Arc<SeenToken>>,
     /// Locks per program whose document is fetched.
     pub(super) fetching: KeyedLock<ClientId>,
     pub(super) fetches: Semaphore,
@@ -41,9 +56,15 @@ pub struct DoorServer {
     /// The keys of the company's own issuers.
     pub(super) issuer_keys: FetchedKeys,
     /// Access tokens of these issuers that this process has verified.
-    pub(super) foreign: papaya::HashMap<TokenHash, Arc<DoorForeign>>,
+    pub(super) foreign: Bounded<TokenHash, Arc<VerifiedToken>>,
     /// Locks per person whose client is let in.
     pub(super) letting_in: KeyedLock<PrincipalId>,
+    /// Registrations by the address of their sender.
+    pub(super) registrations: Counted<IpAddr>,
+    /// Questions of services about tokens.
+    pub(super) questions: Counted<PrincipalId>,
+    /// Questions of clients about tokens.
+    pub(super) client_questions: Counted<ClientId>,
     /// The scopes that all these issuers need.
     issuer_scopes: Scopes,
 }
@@ -57,13 +78,16 @@ impl DoorServer {
             options,
             scopes: Scopes::default().with(SCOPE),
             proxies,
-            seen: papaya::HashMap::new(),
+            seen: Bounded::new(TOKENS_MAX),
             fetching: KeyedLock::default(),
             fetches: Semaphore::new(FETCHES_MAX),
-            keys: FetchedKeys::default(),
-            issuer_keys: FetchedKeys::default(),
-            foreign: papaya::HashMap::new(),
+            keys: no_keys(),
+            issuer_keys: no_keys(),
+            foreign: Bounded::new(TOKENS_MAX),
             letting_in: KeyedLock::default(),
+            registrations: Counted::new(REGISTRATIONS, SENDERS_MAX),
+            questions: Counted::new(QUESTIONS, ASKERS_MAX),
+            client_questions: Counted::new(QUESTIONS, ASKERS_MAX),
             issuer_scopes,
         }
     }

@@ -12,10 +12,10 @@ use narthex_oauth::{
     server::{
         AccessRecord, Answer, Client, ClientProof, CodeRecord, Credentials, DocumentUse, ErrorCode,
         Family, FamilyId, FoundToken, GrantRequest, Issue, OAuthError, Outcome, Revocation,
-        RevocationRequest, StoredTime, TokenRequest, redeem_code, refresh,
+        RevocationRequest, StoredTime, TokenRequest, UsedAssertion, redeem_code, refresh,
     },
 };
-use narthex_store::{DoorFamilyRow, DoorTokenRow, DoorTokens, Store, UsedCode};
+use narthex_store::{DoorFamilyRow, DoorTokenRow, DoorTokens, Store, UsedCode, UsedProof};
 
 use super::{
     DoorDesk,
@@ -92,13 +92,14 @@ impl DoorDesk<'_> {
         let connection = family.map(|one| one.connection).or(access.map(|one| one.connection));
         let ended = match (decided, connection) {
             (Revocation::Family(id), Some(of)) => self.end_family(&id, &of, None).await?,
-            (Revocation::Access(hash), Some(_)) => {
+            (Revocation::Access(hash), Some(of)) => {
                 let revoking = async move |_this: Control, store: Store| {
                     let revoked = store.door_tokens().revoke(hash.as_str()).await;
                     revoked.map_err(ControlError::Store)
                 };
-                self.control.change_access(revoking).await?;
-                None
+                let is_revoked = self.control.change_access(revoking).await?;
+                // A stream that was opened with the token may be a thief's.
+                self.control.access().clients.get(&of).cloned().filter(|_| is_revoked)
             }
             (Revocation::Nothing, _) | (_, None) => None,
         };
@@ -112,7 +113,7 @@ impl DoorDesk<'_> {
     }
 
     /// The program of a request, if it proves itself.
-    async fn proved(
+    pub(super) async fn proved(
         &self,
         credentials: &Credentials,
     ) -> Result<Result<Client, OAuthError>, ControlError> {
@@ -291,7 +292,7 @@ async fn issued(
     issue: Issue,
     connection: &McpClientId,
 ) -> Result<bool, ControlError> {
-    let Issue { access, family, code, .. } = issue;
+    let Issue { access, family, code, assertion, answer: _ } = issue;
     let token = token_row(&access, connection);
     let family = family.map(|family| DoorFamilyRow {
         id: family.id.as_str().to_owned(),
@@ -308,9 +309,21 @@ async fn issued(
             tokens.redeem(used, &family, &token).await
         }
         (None, Some(family)) => tokens.rotate(&family, &token).await,
-        (_, None) => tokens.add(&token).await,
+        (_, None) => match assertion {
+            Some(used) => {
+                let hash = hash_of(&used);
+                let proof = UsedProof { hash: hash.as_str(), forget_at: time_of(used.forget_at) };
+                tokens.add_once(proof, &token).await
+            }
+            None => tokens.add(&token).await,
+        },
     };
     stored.map_err(ControlError::Store)
+}
+
+/// The stored form of the id of an assertion. No issuer has a space.
+fn hash_of(used: &UsedAssertion) -> TokenHash {
+    TokenHash::for_purpose("assertion", &format!("{} {}", used.issuer, used.jti))
 }
 
 fn token_row(access: &AccessRecord, connection: &McpClientId) -> DoorTokenRow {

@@ -9,12 +9,14 @@ use std::{
 
 use http::{HeaderValue, Method, Request, StatusCode, header};
 use narthex_audit::kind;
-use narthex_http_client::{ClientSettings, HttpClient, Proxies};
+use narthex_http_client::{AllowedAddresses, ClientSettings, HttpClient, Proxies};
 use narthex_login::{
     LoginMethod, Token,
     oidc::{Attempt, Callback, Identity, Keys, Metadata, OidcError, TokenRequest},
 };
 use narthex_model::{ErrorKind, PrincipalId, PrincipalKind, PrincipalName, Secret};
+use narthex_oauth::client;
+use narthex_oauth_client::{Guard, LoginIdentity};
 use narthex_store::NewPrincipal;
 use narthex_wire::Payload;
 use tokio::{sync::Mutex, time::Instant};
@@ -64,7 +66,7 @@ impl Provider {
         {
             return Ok(metadata.clone());
         }
-        let body = get(&self.client.metadata_url(), &self.proxies).await?;
+        let body = get(self, &self.client.metadata_url()).await?;
         let metadata = Arc::new(Metadata::read(&self.client, &body)?);
         known.metadata = Some((Instant::now(), metadata.clone()));
         Ok(metadata)
@@ -78,9 +80,16 @@ impl Provider {
         {
             return Ok(keys.clone());
         }
-        let keys = Arc::new(Keys::read(&get(uri, &self.proxies).await?)?);
+        let keys = Arc::new(Keys::read(&get(self, uri).await?)?);
         known.keys = Some((Instant::now(), keys.clone()));
         Ok(keys)
+    }
+
+    /// The addresses to which a client may connect for one that the provider names (S9).
+    async fn reach(&self, url: &Url) -> Result<AllowedAddresses, LoginError> {
+        let guard = Guard::of_choice(&self.client.metadata_url()).await;
+        let refused = OidcError::BadMetadata("one of its endpoints must not be asked");
+        guard.allowed(url).ok_or(LoginError::Oidc(refused))
     }
 
     async fn identify(&self, attempt: &Attempt, token: &Secret) -> Result<Identity, LoginError> {
@@ -133,11 +142,36 @@ impl Control {
         }
         let callback = Callback::read(query).map_err(LoginError::Oidc)?;
         let request = attempt.redeem(&callback).map_err(LoginError::Oidc)?;
-        let answer = redeem(request, &provider.proxies).await?;
+        let answer = redeem(provider, request).await?;
         let token = attempt.id_token(&answer).map_err(LoginError::Oidc)?;
         let identity = provider.identify(&attempt, &token).await?;
         let principal = self.known_or_admitted(provider, &identity).await?;
-        self.begin_session(principal, LoginMethod::Oidc).await
+        let session = self.begin_session(principal, LoginMethod::Oidc).await?;
+        if provider.client.keeps_identity {
+            let identity = client::Identity {
+                refresh_token: attempt.refresh_token(&answer),
+                id_token: Some(token),
+            };
+            let identity = LoginIdentity {
+                provider: name.to_owned(),
+                issuer: provider.client.issuer_text.clone(),
+                token_endpoint: attempt.token_endpoint().clone(),
+                auth_methods: attempt.auth_methods().map(<[String]>::to_vec),
+                client_id: provider.client.client_id.clone(),
+                identity,
+            };
+            self.keep_identity(&session.principal, identity).await;
+        }
+        Ok(session)
+    }
+
+    /// Keeps the identity of a human for exchanges. The sign-in to narthex counts in any case.
+    async fn keep_identity(&self, principal: &PrincipalId, identity: LoginIdentity) {
+        let Some(sign_ins) = self.sign_ins() else { return };
+        let provider = identity.provider.clone();
+        if let Err(error) = sign_ins.keep_identity(principal.as_str(), identity).await {
+            tracing::warn!(%provider, %error, "the identity of a human is not stored");
+        }
     }
 
     async fn known_or_admitted(
@@ -215,14 +249,14 @@ fn suffix() -> Result<String, LoginError> {
     Ok(hex::encode(bytes))
 }
 
-async fn get(url: &Url, proxies: &Arc<Proxies>) -> Result<Vec<u8>, LoginError> {
+async fn get(provider: &Provider, url: &Url) -> Result<Vec<u8>, LoginError> {
     let mut request = Request::new(Payload::default());
     let json = HeaderValue::from_static("application/json");
     request.headers_mut().insert(header::ACCEPT, json);
-    ask(url, request, proxies).await
+    ask(provider, url, request).await
 }
 
-async fn redeem(request: TokenRequest, proxies: &Arc<Proxies>) -> Result<Vec<u8>, LoginError> {
+async fn redeem(provider: &Provider, request: TokenRequest) -> Result<Vec<u8>, LoginError> {
     let TokenRequest { url, authorization, form } = request;
     let mut asked = Request::new(Payload::from(form.expose().as_bytes().to_vec()));
     *asked.method_mut() = Method::POST;
@@ -236,20 +270,21 @@ async fn redeem(request: TokenRequest, proxies: &Arc<Proxies>) -> Result<Vec<u8>
         value.set_sensitive(true);
         headers.insert(header::AUTHORIZATION, value);
     }
-    ask(&url, asked, proxies).await
+    ask(provider, &url, asked).await
 }
 
 /// Sends one request on a new connection: sign-ins are rare.
 async fn ask(
+    provider: &Provider,
     url: &Url,
     mut request: Request<Payload>,
-    proxies: &Arc<Proxies>,
 ) -> Result<Vec<u8>, LoginError> {
-    let settings = ClientSettings { proxies: proxies.clone(), ..ClientSettings::default() };
-    let client = HttpClient::new(url, settings).map_err(LoginError::Unreachable)?;
     let path = &url[url::Position::BeforePath..url::Position::AfterQuery];
     *request.uri_mut() = path.parse().expect("the path of an address is one");
     let asked = async {
+        let (reach, proxies) = (provider.reach(url).await?, Arc::clone(&provider.proxies));
+        let settings = ClientSettings { reach, proxies, ..ClientSettings::default() };
+        let client = HttpClient::new(url, settings).map_err(LoginError::Unreachable)?;
         let response = client.send(request).await.map_err(LoginError::Unreachable)?;
         if response.status != StatusCode::OK {
             return Err(LoginError::Status(response.status.as_u16()));
@@ -258,4 +293,35 @@ async fn ask(
         Ok(body.to_vec())
     };
     tokio::time::timeout(ANSWER, asked).await.unwrap_or(Err(LoginError::TooSlow))
+}
+
+#[cfg(test)]
+mod tests {
+    use narthex_login::oidc::{Admission, Client};
+    use narthex_testkit::addresses::{ClosedProxy, INSIDE};
+
+    use super::*;
+
+    /// S9, E169: a provider names an inner address, in any spelling. It is not asked, and no proxy
+    /// is asked for it.
+    #[tokio::test]
+    async fn s9_a_provider_leads_to_no_inner_address() {
+        let proxy = ClosedProxy::start().await;
+        let proxies = Proxies::new(Some(&proxy.url), Some(&proxy.url), "").unwrap();
+        let options = ProviderOptions {
+            name: "corp".to_owned(),
+            client: Client::new("https://1.1.1.1/corp", "narthex", None).unwrap(),
+            admission: Admission::default(),
+            roles: Vec::new(),
+        };
+        let provider = Provider::new(options, Arc::new(proxies));
+        for inside in INSIDE {
+            get(&provider, &Url::parse(inside).unwrap()).await.unwrap_err();
+        }
+        assert_eq!(proxy.asked(), [""; 0]);
+        // Its own host is an operator's choice.
+        provider.metadata().await.unwrap_err();
+        get(&provider, &Url::parse("https://1.0.0.1/keys").unwrap()).await.unwrap_err();
+        assert_eq!(proxy.asked(), ["1.1.1.1:443", "1.0.0.1:443"]);
+    }
 }

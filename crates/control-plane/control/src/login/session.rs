@@ -15,7 +15,7 @@ use narthex_model::{PrincipalId, PrincipalKind};
 use narthex_store::LoginSessionRow;
 
 use super::LoginError;
-use crate::{AccessError, Account, Control, ControlError, access::of_principal};
+use crate::{AccessError, Account, Control, ControlError, ServerSignInError, access::of_principal};
 
 /// A human who has signed in.
 #[derive(Debug, Clone)]
@@ -117,15 +117,31 @@ impl Control {
         self.session_of(TokenHash::of(token).as_str(), &login.limits)
     }
 
-    /// Ends the session of a token; does nothing if there is none.
+    /// Ends the session of a token; does nothing if there is none. What narthex has of the human at
+    /// a company's provider ends, too (C31).
     ///
     /// # Errors
     /// When the store fails.
     pub async fn sign_out(&self, token: &str) -> Result<(), ControlError> {
+        let owner = self.session_end(token).await?;
+        if let (Some(owner), Some(sign_ins)) = (owner, self.sign_ins()) {
+            let forgotten = sign_ins.forget_identities(owner.as_str()).await;
+            forgotten.map_err(ServerSignInError::Failed)?;
+        }
+        Ok(())
+    }
+
+    /// Ends the session of a token, such as one that another session of the same browser replaces.
+    /// Returns the human, if the session was known.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn session_end(&self, token: &str) -> Result<Option<PrincipalId>, ControlError> {
         let hash = TokenHash::of(token);
         self.change_access(async move |this, store| {
+            let owner = this.session_owner(hash.as_str());
             // A session without a known owner is ended too, but is not recorded.
-            let noted = match this.session_owner(hash.as_str()) {
+            let noted = match &owner {
                 Some(owner) => {
                     let event = of_principal(kind::SIGNED_OUT, &owner.id, owner.actor());
                     Some(this.note(event).await?)
@@ -136,7 +152,7 @@ impl Control {
             if let Some(noted) = noted {
                 noted.done().await;
             }
-            Ok(())
+            Ok(owner.map(|owner| owner.id.clone()))
         })
         .await
     }

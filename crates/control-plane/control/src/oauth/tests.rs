@@ -264,6 +264,25 @@ async fn c16_an_attempt_ends_in_time() {
     }
 }
 
+/// C16, C29: a daemon finds the open attempts of all daemons, and ends those of a grant.
+#[tokio::test]
+async fn c16_open_attempts_are_those_of_all_daemons() {
+    let place = Place::in_a_file();
+    let (one, other) = (place.daemon().await, place.daemon().await);
+    one.tokens.put_attempt("h1".to_owned(), attempt("a")).await.unwrap();
+    let open = async || {
+        let here = WorkspaceId::default().to_string();
+        other.tokens.open_attempts(here).await.unwrap()
+    };
+    assert_eq!(open().await, ["h1"]);
+    let key = attempt("a").key;
+    other.tokens.drop_attempts(key).await.unwrap();
+    assert!(open().await.is_empty());
+    one.tokens.put_attempt("h2".to_owned(), attempt("a")).await.unwrap();
+    place.pass(600);
+    assert!(open().await.is_empty(), "it has ended");
+}
+
 /// A sign-in of a workspace that does not exist, or of an empty name, is refused.
 #[tokio::test]
 async fn sign_ins_of_no_workspace_are_refused() {

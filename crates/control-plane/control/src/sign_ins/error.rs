@@ -1,7 +1,7 @@
 //! Reasons why a sign-in to a server fails.
 
 use narthex_catalog::OpenError;
-use narthex_model::{ErrorKind, command::narthex};
+use narthex_model::{ErrorKind, WorkspaceId, command::narthex};
 use narthex_oauth::client::AuthorizationError;
 use narthex_oauth_client::SignInError;
 use url::Url;
@@ -35,6 +35,18 @@ pub enum ServerSignInError {
         /// The mode of its authentication.
         mode: &'static str,
     },
+    /// The workspace has no such server, or the human may not see it.
+    #[error(
+        "the workspace `{workspace}` has no server `{name}` that people sign in to; `{list}` shows \
+         those that it has",
+        list = narthex("connections list", &[]).in_workspace(.workspace)
+    )]
+    NoServer {
+        /// The workspace.
+        workspace: WorkspaceId,
+        /// The name.
+        name: String,
+    },
     /// The caller is no human, and connects no account.
     #[error(
         "only a human connects an account, and only their own: sign in to narthex in a browser, or \
@@ -65,6 +77,7 @@ impl ServerSignInError {
             | Self::NotPersonal { .. }
             | Self::Unopened(_)
             | Self::Disabled(_) => ErrorKind::Conflict,
+            Self::NoServer { .. } => ErrorKind::NotFound,
             Self::NoHuman => ErrorKind::Denied,
             Self::Failed(error) => match error.kind() {
                 // The caller is known here: another server does not know the human.
@@ -85,6 +98,7 @@ impl ServerSignInError {
             Self::NoSignIns
             | Self::NoSignIn { .. }
             | Self::NotPersonal { .. }
+            | Self::NoServer { .. }
             | Self::NoHuman
             | Self::Unopened(_)
             | Self::Disabled(_)
@@ -100,6 +114,7 @@ impl ServerSignInError {
             Self::NoSignIns
             | Self::NoSignIn { .. }
             | Self::NotPersonal { .. }
+            | Self::NoServer { .. }
             | Self::NoHuman
             | Self::Unopened(_)
             | Self::Disabled(_) => None,

@@ -1,7 +1,7 @@
 //! Counts and records requests for tokens, which no operator makes.
 
 use std::{
-    collections::HashMap,
+    collections::BTreeMap,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -9,8 +9,9 @@ use std::{
 };
 
 use narthex_audit::{Actor, Audit, AuditEvent, kind};
-use narthex_login::PublicOrigin;
+use narthex_login::{LoginOptions, PublicOrigin, oidc::Client};
 use narthex_model::{SharedGrant, WorkspaceId};
+use narthex_oauth::client::ClientIdentity;
 use narthex_oauth_client::{
     SignInHooks, SignIns,
     store::{GrantFacts, GrantKey},
@@ -35,6 +36,8 @@ pub struct SignInCounts {
     failed: AtomicU64,
     /// The origin at which humans sign in to narthex.
     origin: Option<PublicOrigin>,
+    /// The clients at the login providers, by name.
+    providers: BTreeMap<String, Client>,
 }
 
 impl SignInCounts {
@@ -42,6 +45,16 @@ impl SignInCounts {
     #[must_use]
     pub fn at(origin: Option<PublicOrigin>) -> Self {
         Self { origin, ..Self::default() }
+    }
+
+    /// The same with the login providers of these options. Those that keep no identity of humans
+    /// give none.
+    #[must_use]
+    pub fn with_logins(mut self, login: Option<&LoginOptions>) -> Self {
+        let providers = login.into_iter().flat_map(|login| &login.providers);
+        let kept = providers.filter(|one| one.client.keeps_identity);
+        self.providers = kept.map(|one| (one.name.clone(), one.client.clone())).collect();
+        self
     }
 
     /// The numbers, each with the name of its result.
@@ -60,6 +73,25 @@ impl SignInHooks for SignInCounts {
         }
     }
 
+    fn on_tokens_failed(&self, _key: &GrantKey, _facts: &GrantFacts) {
+        self.failed.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn login_client(&self, provider: &str) -> Option<ClientIdentity> {
+        let Client { client_id, client_secret, .. } = self.providers.get(provider)?;
+        Some(ClientIdentity::new(client_id, client_secret.clone(), None))
+    }
+
+    fn login_page(&self, provider: &str) -> Option<Url> {
+        let origin = self.origin.as_ref().filter(|_| self.providers.contains_key(provider))?;
+        Url::parse(&origin.at(&format!("/signin/oidc/{provider}"))).ok()
+    }
+
+    fn exchanges_for(&self, provider: &str, server: &Url) -> Option<bool> {
+        let servers = self.providers.get(provider)?.exchange_servers.as_ref()?;
+        Some(servers.contains(&server.origin().ascii_serialization()))
+    }
+
     fn page_of(&self, key: &GrantKey) -> Option<Url> {
         let (origin, id) = (self.origin.as_ref()?, SharedGrant::catalog_id(&key.server)?);
         let workspace = WorkspaceId::new(&key.workspace).ok()?;
@@ -67,43 +99,18 @@ impl SignInHooks for SignInCounts {
     }
 }
 
-/// The failures that were recorded, by the time of the last one of each grant.
-#[derive(Debug)]
-pub(super) struct Failures {
-    /// The start, in seconds since 1970: earlier failures are those of another process.
-    since: u64,
-    last: HashMap<GrantKey, u64>,
-}
-
-impl Failures {
-    pub(super) fn new(since: u64) -> Self {
-        Self { since, last: HashMap::new() }
+/// Records the failure of a request for tokens in the audit.
+pub(super) fn record_failure(key: &GrantKey, facts: &GrantFacts, audit: &Audit) {
+    let mut event = AuditEvent::new(kind::SERVER_RENEWAL_FAILED, Actor::system());
+    event.outcome = "failed".into();
+    if let Ok(workspace) = WorkspaceId::new(&key.workspace) {
+        event = event.in_workspace(&workspace);
     }
-
-    /// Counts and records the failure of a grant, if it is a new one.
-    pub(super) fn see(
-        &mut self,
-        key: &GrantKey,
-        facts: &GrantFacts,
-        counts: &SignInCounts,
-        audit: &Audit,
-    ) {
-        let (Some(at), Some(failure)) = (facts.failed_at, &facts.failure) else { return };
-        if at < self.since || self.last.insert(key.clone(), at) == Some(at) {
-            return;
-        }
-        counts.failed.fetch_add(1, Ordering::Relaxed);
-        let mut event = AuditEvent::new(kind::SERVER_RENEWAL_FAILED, Actor::system());
-        event.outcome = "failed".into();
-        if let Ok(workspace) = WorkspaceId::new(&key.workspace) {
-            event = event.in_workspace(&workspace);
-        }
-        let server = SharedGrant::catalog_id(&key.server).unwrap_or(&key.server).to_owned();
-        let event = event.on("server", server).with("reason", failure.clone());
-        let event = event.with("issuer", facts.issuer.clone());
-        if let Err(full) = audit.note(event) {
-            tracing::warn!("a failed renewal could not be recorded in the audit: {full}");
-        }
+    let server = SharedGrant::catalog_id(&key.server).unwrap_or(&key.server).to_owned();
+    let event = event.on("server", server).with("issuer", facts.issuer.clone());
+    let event = event.with("reason", facts.failure.clone().unwrap_or_default());
+    if let Err(full) = audit.note(event) {
+        tracing::warn!("a failed renewal could not be recorded in the audit: {full}");
     }
 }
 
@@ -111,26 +118,16 @@ impl Failures {
 mod tests {
     use super::*;
 
-    /// Each failure counts once, earlier ones not at all, and a sign-out is neither success nor
-    /// failure.
+    /// Each failure counts when it happens, and a sign-out is neither success nor failure.
     #[test]
     fn oauth_c25_renewals_are_counted_by_their_result() {
-        let (counts, audit, mut failures) =
-            (SignInCounts::default(), Audit::disabled(), Failures::new(10));
+        let counts = SignInCounts::default();
         let key = GrantKey { workspace: "default".into(), server: "linear".into(), user: None };
         counts.on_tokens_changed(&key, Some(&GrantFacts::default()));
         counts.on_tokens_changed(&key, None);
-        for at in [Some(9), None, Some(11), Some(11), Some(12)] {
-            let failure = Some("no answer".to_owned());
-            let facts = GrantFacts { failed_at: at, failure, ..GrantFacts::default() };
-            failures.see(&key, &facts, &counts, &audit);
+        for _ in 0..2 {
+            counts.on_tokens_failed(&key, &GrantFacts::default());
         }
-        failures.see(
-            &key,
-            &GrantFacts { failed_at: Some(13), ..GrantFacts::default() },
-            &counts,
-            &audit,
-        );
         assert_eq!(counts.by_result(), [("succeeded", 1), ("failed", 2)]);
     }
 }

@@ -14,6 +14,8 @@ use crate::{Token, TokenHash};
 
 /// The requested scopes.
 const SCOPES: &str = "openid email profile";
+/// The requested scopes where the identity is kept: the last one gives a refresh token.
+const KEPT_SCOPES: &str = "openid email profile offline_access";
 
 /// A started sign-in, against which the answer is checked. Store it where only the browser that
 /// started it can reach it, and take it once.
@@ -47,12 +49,13 @@ impl Attempt {
         let random = || Token::generate().map_err(OidcError::NoRandomness);
         let (state, nonce) = (random()?, random()?);
         let verifier = Verifier::generate().map_err(OidcError::NoRandomness)?;
+        let scopes = if client.keeps_identity { KEPT_SCOPES } else { SCOPES };
         let mut url = metadata.authorization_endpoint.clone();
         url.query_pairs_mut()
             .append_pair("response_type", "code")
             .append_pair("client_id", &client.client_id)
             .append_pair("redirect_uri", &redirect_uri)
-            .append_pair("scope", SCOPES)
+            .append_pair("scope", scopes)
             .append_pair("state", state.expose())
             .append_pair("nonce", nonce.expose())
             .append_pair("code_challenge", verifier.challenge().as_str())
@@ -80,12 +83,23 @@ impl Attempt {
             .add("redirect_uri", &self.redirect_uri)
             .add("code_verifier", self.verifier.expose());
         let Client { issuer_text, client_id, client_secret, .. } = &*self.client;
-        let methods = self.metadata.auth_methods.as_deref();
-        let client = ClientIdentity::new(client_id, client_secret.clone(), methods);
+        let client = ClientIdentity::new(client_id, client_secret.clone(), self.auth_methods());
         // Only assertions have a time, and this client makes none.
         let authorization = client.prove(&mut form, issuer_text, 0)?;
         let url = self.metadata.token_endpoint.clone();
         Ok(TokenRequest { url, authorization, form: form.finish() })
+    }
+
+    /// The methods of client authentication that the provider lists.
+    #[must_use]
+    pub fn auth_methods(&self) -> Option<&[String]> {
+        self.metadata.auth_methods.as_deref()
+    }
+
+    /// The address of the provider's token endpoint.
+    #[must_use]
+    pub fn token_endpoint(&self) -> &Url {
+        &self.metadata.token_endpoint
     }
 
     /// The address of the provider's signing keys.

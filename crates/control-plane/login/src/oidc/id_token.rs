@@ -72,6 +72,19 @@ impl Attempt {
         Ok(Secret::new(answer.id_token))
     }
 
+    /// Returns the refresh token in the answer of the token endpoint, if narthex keeps the identity
+    /// and the provider gives one.
+    #[must_use]
+    pub fn refresh_token(&self, answer: &[u8]) -> Option<Secret> {
+        #[derive(Deserialize)]
+        struct Answer {
+            #[serde(default)]
+            refresh_token: Option<String>,
+        }
+        let answer: Answer = serde_json::from_slice(answer).ok()?;
+        answer.refresh_token.filter(|_| self.client.keeps_identity).map(Secret::new)
+    }
+
     /// Checks an ID token: signature, issuer, audience, time and nonce.
     ///
     /// # Errors

@@ -20,6 +20,10 @@ pub struct Client {
     /// Narthex's client secret at the provider; `None` for a public client, which only PKCE
     /// protects.
     pub client_secret: Option<Secret>,
+    /// True if narthex keeps the identity of each human for exchanges (C31).
+    pub keeps_identity: bool,
+    /// The origins of servers that may have tokens for these identities; `None`: there is no list.
+    pub exchange_servers: Option<Vec<String>>,
 }
 
 impl Client {
@@ -40,7 +44,26 @@ impl Client {
             return Err(OidcError::BadIssuer);
         }
         let (issuer_text, client_id) = (issuer.to_owned(), client_id.into());
-        Ok(Self { issuer: url, issuer_text, client_id, client_secret })
+        Ok(Self {
+            issuer: url,
+            issuer_text,
+            client_id,
+            client_secret,
+            keeps_identity: false,
+            exchange_servers: None,
+        })
+    }
+
+    /// The client that keeps the identity of each human, if it should.
+    #[must_use]
+    pub fn keeping_identity(self, keeps_identity: bool) -> Self {
+        Self { keeps_identity, ..self }
+    }
+
+    /// The client whose identities lead to tokens for servers of these origins alone.
+    #[must_use]
+    pub fn exchanging_for(self, exchange_servers: Option<Vec<String>>) -> Self {
+        Self { exchange_servers, ..self }
     }
 
     /// The address of the provider's metadata.

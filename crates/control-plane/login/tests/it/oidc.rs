@@ -7,7 +7,7 @@ use narthex_login::oidc::{
     Admission, Callback, Claim, Client, Identity, Keys, Metadata, OidcError,
 };
 use narthex_model::{ErrorKind, Secret};
-use narthex_testkit::authorization::Signer;
+use narthex_testkit::{addresses::INSIDE, authorization::Signer};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use url::form_urlencoded;
@@ -51,6 +51,20 @@ fn a_sign_in_asks_with_state_nonce_and_pkce_and_redeems_the_code() {
     let verifier = field(&request.form, "code_verifier").unwrap();
     let challenge = URL_SAFE_NO_PAD.encode(Sha256::digest(verifier));
     assert_eq!(challenge, begun.sent("code_challenge"));
+}
+
+/// C31: only a client that keeps identities asks for a refresh token, and takes one.
+#[test]
+fn oauth_c31_a_refresh_token_is_taken_only_where_the_identity_is_kept() {
+    let answer = br#"{"id_token":"i","refresh_token":"s3cret-r","access_token":"a"}"#;
+    let plain = Begun::new();
+    assert_eq!(plain.attempt.refresh_token(answer), None);
+    let kept = Begun::of(client().keeping_identity(true), &metadata());
+    assert_eq!(kept.sent("scope"), "openid email profile offline_access");
+    assert_eq!(kept.attempt.refresh_token(answer).unwrap().expose(), "s3cret-r");
+    assert_eq!(kept.attempt.refresh_token(br#"{"id_token":"i"}"#), None);
+    assert_eq!(kept.attempt.token_endpoint().as_str(), "https://tokens.example/token");
+    assert_eq!(kept.attempt.auth_methods(), None);
 }
 
 #[test]
@@ -257,7 +271,10 @@ fn s9_a_provider_with_internal_addresses_is_refused() {
             "https://tokens.example/#x",
             "file:///etc/passwd",
             "token",
-        ] {
+        ]
+        .into_iter()
+        .chain(INSIDE)
+        {
             let mut document = metadata();
             document[name] = json!(address);
             let read = Metadata::read(&client(), document.to_string().as_bytes());

@@ -47,7 +47,10 @@ impl Begun {
     }
 
     pub(crate) fn with(metadata: &Value) -> Self {
-        let client = client();
+        Self::of(client(), metadata)
+    }
+
+    pub(crate) fn of(client: Client, metadata: &Value) -> Self {
         let metadata = Metadata::read(&client, metadata.to_string().as_bytes()).unwrap();
         let (url, attempt) =
             Attempt::begin(Arc::new(client), Arc::new(metadata), REDIRECT.to_owned()).unwrap();

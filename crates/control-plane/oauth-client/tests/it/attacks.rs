@@ -87,8 +87,9 @@ async fn s20_a_mixed_up_answer_at_the_address_of_another_server_gives_no_code_aw
         let back = world.fixture.browse(begun.url.as_str()).unwrap();
         let (_, query) = back.split_once('?').unwrap();
         let answer = BrowserAnswer { query, server: other, session: None };
-        let error = server.sign_ins.finish(answer).await.unwrap_err();
-        assert!(has_no_attempt(&error), "{error}");
+        let ended = server.sign_ins.finish(answer).await.unwrap_err();
+        assert!(has_no_attempt(&ended.error), "{ended:?}");
+        assert!(!ended.is_proved);
         // The attempt is over.
         let error = server.bring(&back).await.unwrap_err();
         assert!(has_no_attempt(&error), "{error}");

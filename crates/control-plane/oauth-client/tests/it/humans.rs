@@ -121,10 +121,18 @@ async fn x_e43_a_sign_in_of_a_human_belongs_to_their_browser() {
     assert!(matches!(begun, Err(SignInError::NoSession { .. })), "{begun:?}");
     for browser in [Some(BOB), None] {
         let query = answer(&world, &sign_ins, ADA).await;
-        sign_ins.finish(brought(&query, browser)).await.unwrap_err();
+        let ended = sign_ins.finish(brought(&query, browser)).await.unwrap_err();
+        assert!(!ended.is_proved, "another browser learns nothing");
         assert!(of_ada.obtain().await.is_err());
     }
     assert_eq!(world.fixture.asked_of(Endpoint::Token).len(), 0);
+    world.fixture.quirks(|quirks| quirks.denies = Some("access_denied".to_owned()));
+    let query = answer(&world, &sign_ins, ADA).await;
+    let ended = sign_ins.finish(brought(&query, Some(ADA))).await.unwrap_err();
+    assert!(ended.is_proved, "the human can go back");
+    assert_eq!(ended.key.as_deref(), Some(&key(ADA)));
+    let again = sign_ins.finish(brought(&query, Some(ADA))).await.unwrap_err();
+    assert!(!again.is_proved, "an answer counts once");
     let local = PrincipalId::local_admin();
     assert!(!key(local.as_str()).needs_own_browser());
 }
@@ -145,4 +153,37 @@ async fn x_m13_a_server_is_prepared_for_all_humans() {
     assert_eq!(world.fixture.counts().registrations, 1);
     world.fixture.quirks(|quirks| quirks.no_resource_metadata = true);
     assert!(sign_ins.prepare(&of_all).await.is_err());
+}
+
+/// X-M13, C3: the metadata may have an address that only a refusal names: at the save, and when a
+/// human connects.
+#[tokio::test]
+async fn oauth_c3_metadata_that_only_a_refusal_names_is_found_without_a_refused_call() {
+    let world = World::new();
+    world.fixture.quirks(|quirks| quirks.resource_metadata_elsewhere = true);
+    let sign_ins = world.process("one");
+    let mut of_all = target(&world, ADA, None);
+    of_all.key.user = None;
+    let prepared = sign_ins.prepare(&of_all).await.unwrap();
+    assert!(!prepared.is_open);
+    let query = answer(&world, &sign_ins, ADA).await;
+    sign_ins.finish(brought(&query, Some(ADA))).await.unwrap();
+    world.fixture.quirks(|quirks| quirks.challenge_without_metadata = true);
+    assert!(sign_ins.prepare(&of_all).await.is_err(), "no one names its address");
+}
+
+/// X-M13: a server that answers without a sign-in is named as one: with a warning if it has an
+/// authorization server, and else as a fault.
+#[tokio::test]
+async fn x_m13_a_server_that_answers_without_a_sign_in_is_named() {
+    let world = World::new();
+    world.fixture.quirks(|quirks| quirks.handshake_is_open = true);
+    let sign_ins = world.process("one");
+    let mut of_all = target(&world, ADA, None);
+    of_all.key.user = None;
+    assert!(sign_ins.prepare(&of_all).await.unwrap().is_open);
+    world.fixture.quirks(|quirks| quirks.no_resource_metadata = true);
+    let error = sign_ins.prepare(&of_all).await.unwrap_err();
+    assert!(matches!(error, SignInError::NotAsked { .. }), "{error}");
+    assert!(error.to_string().contains("`auth.mode` to \"none\""), "{error}");
 }

@@ -50,7 +50,7 @@ async fn s27_nothing_shown_has_a_token_a_code_or_a_secret() {
     let back = world.fixture.browse(begun.url.as_str()).unwrap();
     let (_, query) = back.split_once('?').unwrap();
     server.sign_ins.finish(answer(query)).await.unwrap();
-    let error = server.sign_ins.finish(answer(query)).await.unwrap_err();
+    let error = server.sign_ins.finish(answer(query)).await.unwrap_err().error;
     note(&mut everything, "error", &error);
     everything.note("error", error.to_string().as_bytes());
     note(&mut everything, "sign-out", &server.sign_ins.sign_out(&key()).await.unwrap());

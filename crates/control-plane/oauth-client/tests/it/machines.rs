@@ -28,6 +28,7 @@ fn machine(world: &World, proof: ClientProof, has_token_url: bool) -> ServerAuth
         // Without discovery the settings name the resource.
         resource: has_token_url.then(|| world.fixture.url.clone()),
         authorization_server: None,
+        auth_error: None,
         grant: None,
     })))
 }
@@ -179,6 +180,24 @@ async fn a_stored_token_of_a_client_serves_after_a_restart_and_no_other_entry() 
     let person = world.server_of(&world.process("three"), ServerAuth::Unstated);
     assert!(person.credential.obtain().await.unwrap().is_none());
     assert!(matches!(person.credential.at_hand(), AtHand::Ready(None)));
+}
+
+/// C19: the server names a scope besides those of the settings.
+#[tokio::test]
+async fn oauth_c19_the_scopes_of_a_client_join_those_of_the_challenge() {
+    let world = world(AuthMethod::Basic, |_| {});
+    let mut auth = machine(&world, secret(None), false);
+    if let ServerAuth::OAuth(oauth) = &mut auth
+        && let OAuth::ClientCredentials(auth) = &mut **oauth
+    {
+        auth.scopes = std::iter::once("admin".to_owned()).collect();
+    }
+    let server = world.server(auth);
+    works(&server).await;
+    works(&server).await;
+    let asked = world.fixture.asked_of(Endpoint::Token);
+    assert_eq!(asked.len(), 1, "the token is used again");
+    assert_eq!(asked[0].field("scope").as_deref(), Some("admin mcp"));
 }
 
 #[tokio::test]

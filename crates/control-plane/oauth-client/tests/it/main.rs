@@ -8,6 +8,8 @@
 
 mod attacks;
 mod devices;
+mod embedding;
+mod exchanges;
 mod flow;
 mod humans;
 mod leaks;

@@ -4,7 +4,7 @@ use std::fmt;
 
 use narthex_model::ServerAuth;
 use narthex_oauth_client::store::{LeaseOutcome, TokenStore};
-use narthex_testkit::authorization::{Endpoint, Moment};
+use narthex_testkit::authorization::{Endpoint, Moment, TokenFailure};
 use narthex_upstream::{AtHand, CredentialFault};
 use tokio::task::JoinSet;
 
@@ -63,6 +63,75 @@ async fn oauth_c16_a_grant_of_another_process_is_found_before_a_person_is_asked(
     one.works().await;
     let counts = world.fixture.counts();
     assert_eq!((counts.codes, counts.exchanged_codes), (1, 1));
+}
+
+/// C25: a process shows the failure of another one that renews the same grant.
+#[tokio::test]
+async fn oauth_c25_a_failure_elsewhere_is_shown_and_the_token_stays() {
+    let world = World::new();
+    let [one, two] = two(&world);
+    one.sign_in().await;
+    two.works().await;
+    world.fixture.quirks(|quirks| {
+        quirks.failing_token_requests = 1;
+        quirks.token_failure = TokenFailure::Unavailable;
+    });
+    world.advance(3601);
+    one.call("whoami").await.unwrap_err();
+    two.sign_ins.changed_elsewhere(&key());
+    turns().await;
+    let facts = two.sign_ins.status(&key()).unwrap().facts;
+    assert_eq!(facts.failed_at, Some(world.fixture.now_s()));
+    assert!(world.store.grant(key()).await.unwrap().is_some());
+}
+
+/// C16: the address of an attempt that another process has ended is shown no longer, and a new one
+/// is opened once no tokens can follow.
+#[tokio::test]
+async fn oauth_c16_an_attempt_that_ended_elsewhere_is_shown_no_longer() {
+    let world = World::new();
+    let [one, two] = two(&world);
+    let address = one.address("whoami").await;
+    let mut changes = one.sign_ins.changes();
+    let pending = || one.sign_ins.status(&key()).and_then(|status| status.pending);
+    one.sign_ins.see_ended_attempts().await.unwrap();
+    assert_eq!(pending().map(String::from), Some(address.clone()), "it is open");
+    let back = world.fixture.browse(&address).unwrap();
+    two.bring(&back.replace("code=", "code=not-")).await.unwrap_err();
+    one.sign_ins.see_ended_attempts().await.unwrap();
+    assert_eq!(pending(), None);
+    one.sign_ins.see_ended_attempts().await.unwrap();
+    assert!(changes.try_recv().is_err(), "its tokens may be on their way");
+    world.advance(60);
+    one.sign_ins.see_ended_attempts().await.unwrap();
+    assert_eq!(changes.try_recv().unwrap(), key());
+    assert_ne!(one.address("whoami").await, address);
+    one.sign_ins.see_ended_attempts().await.unwrap();
+    assert!(changes.try_recv().is_err() && pending().is_some());
+}
+
+/// C16: the process of a failed answer opens another attempt after a while, and one that has
+/// tokens by then opens none.
+#[tokio::test]
+async fn oauth_c16_a_failed_answer_is_followed_by_another_attempt() {
+    for has_tokens in [false, true] {
+        let world = World::new();
+        let [one, two] = two(&world);
+        let address = one.address("whoami").await;
+        let back = world.fixture.browse(&address).unwrap();
+        one.bring(&back.replace("code=", "code=not-")).await.unwrap_err();
+        if has_tokens {
+            two.sign_in().await;
+            world.advance(1);
+            one.works().await;
+        }
+        let mut changes = one.sign_ins.changes();
+        one.sign_ins.see_ended_attempts().await.unwrap();
+        assert!(changes.try_recv().is_err(), "a program that waits sees the end first");
+        world.advance(60);
+        one.sign_ins.see_ended_attempts().await.unwrap();
+        assert_eq!(changes.try_recv().is_ok(), !has_tokens);
+    }
 }
 
 /// C29: a grant that another process removes is forgotten at once, also while a renewal is on its
@@ -128,6 +197,19 @@ async fn oauth_c23_a_lease_that_is_never_ended_holds_nobody_for_long() {
     assert!(matches!(lease, LeaseOutcome::Taken(_)));
     two.works().await;
     assert_eq!(world.fixture.counts().refreshes, 1);
+}
+
+/// C29: a sign-out ends the pages that other processes have opened.
+#[tokio::test]
+async fn oauth_c29_a_sign_out_ends_the_attempts_of_all_processes() {
+    let world = World::new();
+    let [one, two] = two(&world);
+    let address = one.address("whoami").await;
+    two.sign_ins.sign_out(&key()).await.unwrap();
+    one.sign_ins.see_ended_attempts().await.unwrap();
+    assert!(one.sign_ins.status(&key()).is_none());
+    one.browse(&address).await.unwrap_err();
+    assert_eq!(world.fixture.counts().exchanged_codes, 0);
 }
 
 #[tokio::test]

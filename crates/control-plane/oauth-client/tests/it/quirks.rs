@@ -14,11 +14,10 @@ async fn all_works(name: &str, world: &World, auth: ServerAuth) {
     let server = world.server(auth);
     let finished = server.sign_in().await;
     server.works().await;
-    if finished.facts.can_renew {
-        world.advance(3601);
-        server.works().await;
-        assert!(world.fixture.counts().refreshes > 0, "{name} is not refreshed");
-    }
+    assert!(finished.facts.can_renew, "{name} has no refresh token");
+    world.advance(3601);
+    server.works().await;
+    assert!(world.fixture.counts().refreshes > 0, "{name} is not refreshed");
     assert_eq!(world.fixture.counts().families_revoked, 0, "{name}");
 }
 

@@ -2,8 +2,9 @@
 
 use narthex_model::{AuthorizationCodeAuth, ServerAuth};
 use narthex_oauth_client::SignInError;
-use narthex_testkit::authorization::{Endpoint, Quirks, WrongResource};
+use narthex_testkit::authorization::{Endpoint, Moment, Quirks, WrongResource};
 use narthex_upstream::CredentialFault;
+use tokio::{task::JoinSet, time::Instant};
 
 use crate::world::{World, person};
 
@@ -64,6 +65,33 @@ async fn oauth_c9_answers_beyond_the_limits_are_no_answers() {
     ] {
         let (_world, fault) = refused(quirks).await;
         assert!(matches!(fault, CredentialFault::Unavailable { .. }), "{fault:?}");
+    }
+}
+
+/// X-E36, X-E44: a document has 5 s, and a request for tokens 10 s.
+#[tokio::test]
+async fn oauth_c9_an_answer_that_never_comes_is_waited_for_within_limits() {
+    for (endpoint, limit) in [(Endpoint::ResourceMetadata, 5), (Endpoint::Token, 10)] {
+        let world = World::new();
+        let server = world.server(person(AuthorizationCodeAuth::default()));
+        if endpoint == Endpoint::Token {
+            server.sign_in().await;
+            world.advance(3601);
+        }
+        let gate = world.fixture.hold(endpoint, Moment::Before);
+        let begun = Instant::now();
+        let mut calls = JoinSet::new();
+        calls.spawn(async move { server.call("whoami").await });
+        gate.until(1).await;
+        // From here on, the time passes with the next deadline alone.
+        tokio::time::pause();
+        let fault = calls.join_next().await.unwrap().unwrap().unwrap_err();
+        let waited = begun.elapsed().as_secs();
+        tokio::time::resume();
+        assert!(matches!(fault, CredentialFault::Unavailable { .. }), "{fault:?}");
+        // A busy machine may take its time before that.
+        assert!((limit..limit + 5).contains(&waited), "{endpoint:?}: {waited} s");
+        gate.open();
     }
 }
 

@@ -103,6 +103,35 @@ async fn oauth_c25_failures_of_the_server_keep_the_grant_and_the_old_token() {
     }
 }
 
+/// C25, E27: the owner and subscribers learn of each failed renewal when it happens, and of a grant
+/// that has ended by both of its hooks.
+#[tokio::test]
+async fn oauth_c25_a_failed_renewal_is_reported_when_it_happens() {
+    let world = World::new();
+    let server = world.server(ServerAuth::Unstated);
+    server.sign_in().await;
+    let mut failures = server.sign_ins.failures();
+    world.fixture.quirks(|quirks| {
+        quirks.failing_token_requests = 1;
+        quirks.token_failure = TokenFailure::Unavailable;
+    });
+    world.advance(3601);
+    server.call("whoami").await.unwrap_err();
+    let (of, facts) = failures.try_recv().unwrap();
+    assert_eq!((of, facts.failed_at), (key(), Some(world.fixture.now_s())));
+    assert!(facts.failure.is_some());
+    assert_eq!(*world.recorder.failed.lock().unwrap(), [facts]);
+    world.advance(60);
+    server.works().await;
+    assert!(failures.try_recv().is_err(), "a renewal in time is no failure");
+    world.fixture.end_all_tokens();
+    server.address("whoami").await;
+    let (_, facts) = failures.try_recv().unwrap();
+    assert!(facts.failure.unwrap().contains("invalid_grant"));
+    assert_eq!(world.recorder.tokens.lock().unwrap().last(), Some(&None));
+    assert_eq!(world.recorder.failed.lock().unwrap().len(), 2);
+}
+
 #[tokio::test]
 async fn oauth_c25_after_the_end_of_the_token_calls_are_told_when_to_come_back() {
     let world = World::new();
@@ -122,6 +151,24 @@ async fn oauth_c25_after_the_end_of_the_token_calls_are_told_when_to_come_back()
     world.advance(8);
     server.works().await;
     assert_eq!(server.sign_ins.status(&key()).unwrap().facts.failure, None);
+}
+
+#[tokio::test]
+async fn oauth_c10_the_authorization_server_is_looked_for_after_a_failure_alone() {
+    let world = World::new();
+    let server = world.server(ServerAuth::Unstated);
+    server.sign_in().await;
+    world.fixture.forget_asked();
+    world.advance(3601);
+    server.works().await;
+    world.fixture.quirks(|quirks| quirks.failing_token_requests = 1);
+    world.advance(3601);
+    server.call("whoami").await.unwrap_err();
+    assert_eq!(world.fixture.asked_of(Endpoint::ServerMetadata).len(), 0);
+    world.advance(60);
+    server.works().await;
+    assert_eq!(world.fixture.asked_of(Endpoint::ServerMetadata).len(), 1);
+    assert_eq!(world.fixture.counts().refreshes, 2);
 }
 
 #[tokio::test]

@@ -10,8 +10,8 @@ use http::{HeaderValue, Request, header};
 use narthex_http_client::{ClientSettings, HttpClient};
 use narthex_model::{Alias, AuthorizationCodeAuth, HttpTarget, OAuth, OAuthClient, ServerAuth};
 use narthex_oauth_client::{
-    BrowserAnswer, Clock, Finished, MemoryStore, RedirectBases, SignInError, SignInHooks,
-    SignInOptions, SignInTarget, SignIns,
+    BrowserAnswer, Clock, Finished, MemoryStore, RedirectBases, SharedClients, SignInError,
+    SignInHooks, SignInOptions, SignInTarget, SignIns,
     store::{ClientKey, GrantFacts, GrantKey, TokenStore},
 };
 use narthex_testkit::authorization::{AuthorizationFixture, Quirks, Settings, form};
@@ -52,6 +52,7 @@ pub(crate) struct Recorder {
     pub(crate) opened: Mutex<Vec<String>>,
     pub(crate) tokens: Mutex<Vec<Option<GrantFacts>>>,
     pub(crate) clients: Mutex<Vec<ClientKey>>,
+    pub(crate) failed: Mutex<Vec<GrantFacts>>,
 }
 
 impl SignInHooks for Recorder {
@@ -61,6 +62,10 @@ impl SignInHooks for Recorder {
 
     fn on_tokens_changed(&self, _: &GrantKey, facts: Option<&GrantFacts>) {
         self.tokens.lock().unwrap().push(facts.cloned());
+    }
+
+    fn on_tokens_failed(&self, _: &GrantKey, facts: &GrantFacts) {
+        self.failed.lock().unwrap().push(facts.clone());
     }
 
     fn on_client_registered(&self, key: &ClientKey) {
@@ -104,6 +109,7 @@ impl World {
             extra_roots: Vec::new(),
             redirect_base: RedirectBases { loopback: Url::parse(LOOPBACK).unwrap(), public: None },
             client_metadata_url: None,
+            shared_clients: SharedClients::default(),
             client_name: "narthex".to_owned(),
             workspace: "w".to_owned(),
             tasks: TaskTracker::new(),
@@ -233,7 +239,8 @@ impl Server {
         let (path, query) = back.split_once('?').unwrap();
         let (_, place) = path.split_once("/oauth/callback").unwrap_or_default();
         let server = place.strip_prefix('/');
-        self.sign_ins.finish(BrowserAnswer { query, server, session: None }).await
+        let finished = self.sign_ins.finish(BrowserAnswer { query, server, session: None }).await;
+        finished.map_err(|ended| ended.error)
     }
 
     /// Signs in after a refused call.

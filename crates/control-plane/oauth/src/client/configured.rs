@@ -96,6 +96,8 @@ impl Settings {
             authorization_server,
             legacy,
             keep_alive: _,
+            exchange: _,
+            auth_error: _,
             grant: _,
         } = auth;
         let client = client.as_ref();
@@ -153,6 +155,7 @@ impl ClientCredentials {
             audience,
             resource,
             authorization_server,
+            auth_error: _,
             grant: _,
         } = auth;
         let token_url = match token_url {
@@ -225,7 +228,7 @@ fn issuer(text: Option<&str>) -> Result<Option<String>, ConfiguredFault> {
 }
 
 /// Reads an address that gets credentials: https, or http on loopback.
-fn address(setting: &'static str, text: &str) -> Result<Url, ConfiguredFault> {
+pub(super) fn address(setting: &'static str, text: &str) -> Result<Url, ConfiguredFault> {
     let fault = |fault| ConfiguredFault::Address { setting, fault };
     let url = Url::parse(text).map_err(|_error| fault(AddressFault::NotUrl))?;
     Reach::of(&url).check(&url).map_err(fault)?;

@@ -5,13 +5,16 @@ use narthex_model::Secret;
 use serde_json::Value;
 
 use super::{
-    Form, FormRequest, Refusal, Reply, TokenEndpoint, token_endpoint::RequestFault,
+    Asked, Form, FormRequest, Refusal, Reply, TokenEndpoint, Tokens, token_endpoint::RequestFault,
     tokens::successful,
 };
 use crate::{
     scopes::Scopes,
-    urns::{ID_JAG, TOKEN_EXCHANGE},
+    urns::{ACCESS_TOKEN, ID_JAG, JWT, TOKEN_EXCHANGE},
 };
+
+/// The type of a token that is sent with no request (RFC 8693, 2.2.1).
+const NO_ACCESS_TOKEN: &str = "N_A";
 
 /// A token that proves a person or a service, with its type.
 #[derive(Debug, Clone)]
@@ -67,8 +70,21 @@ impl TokenEndpoint<'_> {
     }
 }
 
+/// Reads the token of a service in the reply to an exchange (RFC 8693, 2.2).
+///
+/// # Errors
+/// When the server refused, or gave a token of another type.
+pub fn read_exchanged(reply: &Reply<'_>, asked: Asked<'_>) -> Result<Tokens, Refusal> {
+    let members = successful(reply)?;
+    match members.get("issued_token_type").map(Value::as_str) {
+        // Some servers leave the type out.
+        None | Some(Some(ACCESS_TOKEN | JWT)) => Tokens::read(reply, asked),
+        Some(_) => Err(Refusal::unusable(reply, "it gives no access token")),
+    }
+}
+
 /// Reads the ID-JAG in the reply to an exchange. The reply to another exchange is read by
-/// [`super::Tokens::read`].
+/// [`read_exchanged`].
 ///
 /// # Errors
 /// When the server refused, or gave a token of another type.
@@ -78,11 +94,10 @@ pub fn read_id_jag(reply: &Reply<'_>) -> Result<Secret, Refusal> {
     let is_jwt = |token: &&str| {
         token.split('.').count() == 3 && token.bytes().all(|byte| byte.is_ascii_graphic())
     };
-    let token = text("access_token").filter(is_jwt);
-    match (token, text("issued_token_type")) {
-        (Some(token), Some(ID_JAG)) => Ok(Secret::new(token)),
-        (Some(_) | None, _) => Err(Refusal::unusable(reply, "it gives no ID-JAG")),
-    }
+    let is_assertion = text("issued_token_type") == Some(ID_JAG)
+        && text("token_type").is_some_and(|kind| kind.eq_ignore_ascii_case(NO_ACCESS_TOKEN));
+    let token = text("access_token").filter(is_jwt).filter(|_| is_assertion);
+    token.map(Secret::new).ok_or_else(|| Refusal::unusable(reply, "it gives no ID-JAG"))
 }
 
 #[cfg(test)]
@@ -92,9 +107,9 @@ mod tests {
 
     use super::*;
     use crate::{
-        client::{ClientIdentity, Failure},
+        client::{ClientIdentity, Failure, TokenGrant},
         metadata::ServerMetadata,
-        urns::{ACCESS_TOKEN, ID_TOKEN},
+        urns::ID_TOKEN,
     };
 
     fn sent(exchange: &TokenExchange<'_>, resource: Option<&str>) -> String {
@@ -135,15 +150,38 @@ mod tests {
         assert_eq!(read(200, good).unwrap().expose(), "a.b.c");
         for wrong in [
             json!({"access_token": "a.b.c"}),
-            json!({"access_token": "a.b.c", "issued_token_type": ACCESS_TOKEN}),
-            json!({"access_token": "opaque", "issued_token_type": ID_JAG}),
-            json!({"access_token": "a.b.\n", "issued_token_type": ID_JAG}),
-            json!({"issued_token_type": ID_JAG}),
+            json!({"access_token": "a.b.c", "issued_token_type": ID_JAG}),
+            json!({"access_token": "a.b.c", "issued_token_type": ID_JAG, "token_type": "Bearer"}),
+            json!({"access_token": "a.b.c", "issued_token_type": ACCESS_TOKEN,
+                   "token_type": "N_A"}),
+            json!({"access_token": "opaque", "issued_token_type": ID_JAG, "token_type": "N_A"}),
+            json!({"access_token": "a.b.\n", "issued_token_type": ID_JAG, "token_type": "N_A"}),
+            json!({"issued_token_type": ID_JAG, "token_type": "N_A"}),
         ] {
             assert_eq!(read(200, wrong).unwrap_err().code, "it gives no ID-JAG");
         }
         let refused = read(400, json!({"error": "invalid_grant"})).unwrap_err();
         assert_eq!(refused.failure, Failure::GrantEnded);
+    }
+
+    #[test]
+    fn oauth_c32_only_a_token_of_a_service_is_taken() {
+        let scopes = Scopes::default();
+        let read = |body: Value| {
+            let asked = Asked { grant: TokenGrant::Assertion, scopes: &scopes, now: 0 };
+            read_exchanged(&Reply::of(200, body.to_string().as_bytes()), asked)
+        };
+        for good in [
+            json!({"access_token": "a"}),
+            json!({"access_token": "a", "issued_token_type": ACCESS_TOKEN, "token_type": "Bearer"}),
+            json!({"access_token": "a", "issued_token_type": JWT, "token_type": "Bearer"}),
+        ] {
+            assert_eq!(read(good).unwrap().access_token.expose(), "a");
+        }
+        for wrong in [ID_JAG, ID_TOKEN, ""] {
+            let wrong = json!({"access_token": "a", "issued_token_type": wrong});
+            assert_eq!(read(wrong).unwrap_err().code, "it gives no access token");
+        }
     }
 
     #[test]

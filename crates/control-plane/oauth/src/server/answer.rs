@@ -32,14 +32,16 @@ pub struct Header {
     pub value: &'static str,
 }
 
-/// The code of an error (RFC 6749, 4.1.2.1 and 5.2; RFC 7009; RFC 7591, 3.2.2; RFC 8707; OpenID
-/// Connect Core, 3.1.2.6).
+/// The code of an error (RFC 6749, 4.1.2.1 and 5.2; RFC 6750; RFC 7009; RFC 7591, 3.2.2; RFC 8707;
+/// OpenID Connect Core, 3.1.2.6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorCode {
     /// A parameter is missing, repeated, or has a wrong form.
     InvalidRequest,
     /// The client is unknown, or did not prove itself.
     InvalidClient,
+    /// The bearer token of a service is not valid (RFC 6750, 3.1).
+    InvalidToken,
     /// The code, refresh token or assertion is not valid, or not for this client.
     InvalidGrant,
     /// This client may not use this grant.
@@ -90,6 +92,7 @@ impl ErrorCode {
         match self {
             Self::InvalidRequest => "invalid_request",
             Self::InvalidClient => "invalid_client",
+            Self::InvalidToken => "invalid_token",
             Self::InvalidGrant => "invalid_grant",
             Self::UnauthorizedClient => "unauthorized_client",
             Self::UnsupportedGrantType => "unsupported_grant_type",
@@ -112,7 +115,7 @@ impl ErrorCode {
     #[must_use]
     pub fn status(self) -> u16 {
         match self {
-            Self::InvalidClient => 401,
+            Self::InvalidClient | Self::InvalidToken => 401,
             Self::TemporarilyUnavailable => 429,
             Self::ServerError => 500,
             Self::InvalidRequest
@@ -152,11 +155,14 @@ impl OAuthError {
             "error_description": self.description,
         });
         let mut answer = Answer::json(self.code.status(), &body);
-        if self.code == ErrorCode::InvalidClient {
-            // HTTP demands a challenge with 401, and RFC 6749 the scheme that the client used.
-            let value = "Basic realm=\"narthex\"";
-            answer.headers.push(Header { name: "www-authenticate", value });
-        }
+        // HTTP demands a challenge with 401, and RFC 6749 the scheme that the client used.
+        let challenge = match self.code {
+            ErrorCode::InvalidClient => Some("Basic realm=\"narthex\""),
+            ErrorCode::InvalidToken => Some("Bearer realm=\"narthex\", error=\"invalid_token\""),
+            _ => None,
+        };
+        let header = challenge.map(|value| Header { name: "www-authenticate", value });
+        answer.headers.extend(header);
         answer
     }
 }

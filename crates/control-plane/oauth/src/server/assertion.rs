@@ -10,7 +10,7 @@ use super::{
     door::{Door, Resource},
     grant::{Grant, NewAccess},
     issuer::TrustedIssuer,
-    outcome::{Issue, Outcome, token_answer},
+    outcome::{Issue, Outcome, UsedAssertion, token_answer},
     time::StoredTime,
     token_request::{AssertionRequest, AssertionWay},
 };
@@ -37,7 +37,7 @@ pub struct AssertionIssuer<'i> {
 }
 
 /// An assertion whose content is good. It may have been used before: see
-/// [`redeem`](Self::redeem).
+/// [`UsedAssertion`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckedAssertion {
     /// The identity provider.
@@ -52,15 +52,6 @@ pub struct CheckedAssertion {
     pub resource: Resource,
     /// The scopes of the assertion; `None` if it does not limit them.
     scopes: Option<Scopes>,
-}
-
-/// The use of an assertion's id, as the caller's store knows it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum JtiUse {
-    /// The id was stored just now, and was not there before.
-    First,
-    /// The id was there already.
-    Again,
 }
 
 /// Checks an assertion for a client that proved itself by a secret (ID-JAG, 4.4): type, signature,
@@ -153,29 +144,32 @@ pub fn admit_assertions_of(client: &Client) -> Result<(), OAuthError> {
 }
 
 impl CheckedAssertion {
+    /// The scopes of the assertion; `None` if it does not limit them.
+    #[must_use]
+    pub fn scopes(&self) -> Option<&Scopes> {
+        self.scopes.as_ref()
+    }
+
     /// Gives an access token for the assertion, and no refresh token: the client brings the next
     /// assertion (ID-JAG, 4.4.1).
     ///
-    /// The scopes are those that the client may get, of the assertion and of the request. The
-    /// answer to a token exchange also names the type of the token (RFC 8693, 2.2.1).
+    /// The caller uses the assertion up in the step that stores the token, so that a request that
+    /// fails leaves the assertion unused. The scopes are those that the client may get, of the
+    /// assertion and of the request. The answer to a token exchange also names the type of the
+    /// token (RFC 8693, 2.2.1).
     #[must_use]
     pub fn redeem(
         self,
-        jti_use: JtiUse,
         request: &AssertionRequest,
         rules: IssueRules<'_>,
         account: Account,
         now: SystemTime,
     ) -> Outcome {
-        if jti_use == JtiUse::Again {
-            let text = "the assertion was used before";
-            return Outcome::Refuse(OAuthError::new(ErrorCode::InvalidGrant, text));
-        }
-        let limits = [self.scopes.as_ref(), request.scopes.as_ref()];
+        let Self { issuer, subject: _, jti, forget_jti_at: forget_at, resource, scopes } = self;
+        let limits = [scopes.as_ref(), request.scopes.as_ref()];
         let Account { user, workspace, agent } = account;
         let issued = rules.given(limits).and_then(|scopes| {
             let client_id = rules.client.id.clone();
-            let resource = self.resource;
             let grant = Grant { client_id, user, workspace, agent, resource, scopes };
             NewAccess::generate(grant, None, now)
         });
@@ -187,8 +181,15 @@ impl CheckedAssertion {
                     body["issued_token_type"] = ACCESS_TOKEN.into();
                 }
                 let answer = Answer::json(200, &body);
+                let assertion = Some(UsedAssertion { issuer, jti, forget_at });
                 let access = access.record;
-                Outcome::Issue(Box::new(Issue { access, family: None, code: None, answer }))
+                Outcome::Issue(Box::new(Issue {
+                    access,
+                    family: None,
+                    code: None,
+                    assertion,
+                    answer,
+                }))
             }
         }
     }

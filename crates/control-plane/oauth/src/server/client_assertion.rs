@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::{
     answer::{ErrorCode, OAuthError},
-    assertion::{JtiUse, jti_of},
+    assertion::jti_of,
     client::Client,
     credentials::Credentials,
     door::Door,
@@ -25,6 +25,15 @@ pub struct CheckedProof<'c> {
     /// Time from which the caller may forget the id, since the assertion has expired.
     pub forget_jti_at: StoredTime,
     client: &'c Client,
+}
+
+/// The use of an assertion's id, as the caller's store knows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JtiUse {
+    /// The id was stored just now, and was not there before.
+    First,
+    /// The id was there already.
+    Again,
 }
 
 /// The assertion of a client is refused.

@@ -197,6 +197,37 @@ impl DoorPath {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// The workspace that the path names, to which alone it leads.
+    #[must_use]
+    pub fn workspace(&self) -> Option<&str> {
+        self.split().0
+    }
+
+    /// The profile at whose endpoint the path leads.
+    #[must_use]
+    pub fn profile(&self) -> Option<&str> {
+        self.split().1.strip_prefix("/p/")
+    }
+
+    /// True for the endpoint of all servers, also that of a workspace.
+    #[must_use]
+    pub fn is_for_all(&self) -> bool {
+        self.split().1.is_empty()
+    }
+
+    /// The workspace, and the rest of the path after it.
+    fn split(&self) -> (Option<&str>, &str) {
+        let below = self.0.strip_prefix(AGGREGATED).unwrap_or_default();
+        let Some(rest) = below.strip_prefix("/w/") else { return (None, below) };
+        match rest.find('/') {
+            Some(at) => {
+                let (workspace, rest) = rest.split_at(at);
+                (Some(workspace), rest)
+            }
+            None => (Some(rest), ""),
+        }
+    }
 }
 
 fn is_segment(text: &str) -> bool {
@@ -210,6 +241,13 @@ impl Resource {
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// The path of the endpoint; `None` for a stored text that names none.
+    #[must_use]
+    pub fn path(&self) -> Option<DoorPath> {
+        let (_scheme, rest) = self.0.split_once("://")?;
+        rest.find('/').and_then(|at| DoorPath::parse(rest.split_at(at).1))
     }
 }
 
@@ -272,6 +310,30 @@ mod tests {
             ["", "/", "/mcpx", "/mcp//", "/mcp/a/b", "/mcp/..", "/mcp/a%2Fb", "/mcp/\"", &long]
         {
             assert_eq!(DoorPath::parse(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn door_r2_a_path_names_its_workspace_and_profile() {
+        for (path, workspace, profile, is_for_all) in [
+            ("/mcp", None, None, true),
+            ("/mcp/git", None, None, false),
+            ("/mcp/w", None, None, false),
+            ("/mcp/p/work", None, Some("work"), false),
+            ("/mcp/w/team", Some("team"), None, true),
+            ("/mcp/w/team/git", Some("team"), None, false),
+            ("/mcp/w/team/p", Some("team"), None, false),
+            ("/mcp/w/team/p/work", Some("team"), Some("work"), false),
+            // Names that look like parts of other paths.
+            ("/mcp/w/p/work", Some("p"), None, false),
+            ("/mcp/w/mcp/p/work", Some("mcp"), Some("work"), false),
+        ] {
+            let named = DoorPath::parse(path).unwrap();
+            assert_eq!((named.workspace(), named.profile()), (workspace, profile), "{path}");
+            assert_eq!(named.is_for_all(), is_for_all, "{path}");
+            // A host that is called as the path of the door changes nothing.
+            let door = Door::new("https://mcp").unwrap();
+            assert_eq!(door.resource(&named).path(), Some(named), "{path}");
         }
     }
 

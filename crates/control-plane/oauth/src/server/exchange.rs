@@ -99,7 +99,7 @@ fn issue(
     code: Option<CodeRecord>,
 ) -> Outcome {
     let answer = Answer::json(200, &token_answer(&access, refresh));
-    Outcome::Issue(Box::new(Issue { access: access.record, family, code, answer }))
+    Outcome::Issue(Box::new(Issue { access: access.record, family, code, assertion: None, answer }))
 }
 
 /// Decides about a refresh token (RFC 6749, 6; OAuth 2.1, 4.3). `client` is proved; `family` is the

@@ -49,6 +49,11 @@ pub enum Feature {
     Off,
 }
 
+/// The methods by which services and clients prove themselves at the introspection endpoint. A
+/// client without a secret may not ask there.
+const INTROSPECTION_METHODS: [&str; 4] =
+    ["Bearer", "client_secret_basic", "client_secret_post", "private_key_jwt"];
+
 /// The metadata of the authorization server of the door.
 ///
 /// `scopes` are the scopes that clients may ask for. Some clients ask for all of them in their
@@ -66,6 +71,9 @@ pub fn server_metadata(door: &Door, features: ServerFeatures, scopes: &Scopes) -
         "revocation_endpoint": door.at(REVOKE_PATH),
         "revocation_endpoint_auth_methods_supported": AUTH_METHODS,
         "revocation_endpoint_auth_signing_alg_values_supported": algorithms,
+        "introspection_endpoint": door.at(INTROSPECT_PATH),
+        "introspection_endpoint_auth_methods_supported": INTROSPECTION_METHODS,
+        "introspection_endpoint_auth_signing_alg_values_supported": algorithms,
         "response_types_supported": ["code"],
         "response_modes_supported": ["query"],
         "code_challenge_methods_supported": [METHOD],
@@ -115,6 +123,7 @@ mod tests {
             ("token_endpoint", "/token"),
             ("registration_endpoint", "/register"),
             ("revocation_endpoint", "/revoke"),
+            ("introspection_endpoint", "/introspect"),
         ] {
             assert_eq!(all[name], format!("https://narthex.example{path}"), "{name}");
         }
@@ -122,6 +131,13 @@ mod tests {
         assert_eq!(all["code_challenge_methods_supported"], json!(["S256"]));
         assert_eq!(all["scopes_supported"], json!(["mcp", "offline_access"]));
         assert_eq!(all["authorization_response_iss_parameter_supported"], true);
+    }
+
+    #[test]
+    fn door_a13_clients_without_a_proof_do_not_ask_about_tokens() {
+        let methods = metadata(ALL)["introspection_endpoint_auth_methods_supported"].clone();
+        let methods = methods.as_array().unwrap();
+        assert!(methods.contains(&json!("Bearer")) && !methods.contains(&json!("none")));
     }
 
     #[test]

@@ -1,14 +1,13 @@
 //! Outcomes of the token endpoint: what the caller stores, and the answer to the client.
 
-use std::time::SystemTime;
-
 use serde_json::{Value, json};
 
 use super::{
-    answer::{Answer, OAuthError},
+    answer::{Answer, ErrorCode, OAuthError},
     code::CodeRecord,
     family::Family,
     grant::{ACCESS_LIFE, AccessRecord, NewAccess},
+    time::StoredTime,
     token::{FamilyId, Token},
 };
 use crate::scopes::Scopes;
@@ -57,9 +56,27 @@ pub struct Issue {
     /// The used code, to be stored if it was still unused; else the caller issues nothing, reads
     /// the code, and decides again.
     pub code: Option<CodeRecord>,
+    /// The used assertion, to be stored in the same step as the token if it was still unused; else
+    /// the caller issues nothing, and answers with [`ASSERTION_USED`].
+    pub assertion: Option<UsedAssertion>,
     /// The answer.
     pub answer: Answer,
 }
+
+/// The id of an assertion that gives a token, so that it gives none again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UsedAssertion {
+    /// The identity provider.
+    pub issuer: String,
+    /// The id, unique for the issuer.
+    pub jti: String,
+    /// Time from which the caller may forget the id, since the assertion has expired.
+    pub forget_at: StoredTime,
+}
+
+/// The refusal of an assertion that has given a token before.
+pub const ASSERTION_USED: OAuthError =
+    OAuthError::new(ErrorCode::InvalidGrant, "the assertion was used before");
 
 impl Outcome {
     /// The answer to the client.
@@ -89,64 +106,4 @@ pub(super) fn token_answer(access: &NewAccess, refresh: Option<&Token>) -> Value
         body["refresh_token"] = json!(refresh.expose());
     }
     body
-}
-
-/// Answers introspection by a service (RFC 7662, 2.2). An access token that is unknown, expired or
-/// revoked is inactive, as is everything that is no access token.
-///
-/// The caller lets services in alone, and passes `None` for a token whose family has ended.
-#[must_use]
-pub fn introspection(record: Option<&AccessRecord>, issuer: &str, now: SystemTime) -> Answer {
-    let Some(record) = record.filter(|record| record.is_valid(now)) else {
-        return Answer::json(200, &json!({"active": false}));
-    };
-    let body = json!({
-        "active": true,
-        "iss": issuer,
-        "sub": record.grant.user,
-        "aud": record.grant.resource,
-        "client_id": record.grant.client_id,
-        "scope": record.grant.scopes.to_string(),
-        "token_type": "Bearer",
-        "iat": record.issued_at,
-        "exp": record.expires_at,
-    });
-    Answer::json(200, &body)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::server::sample::{door, grant, now, user};
-
-    fn body(answer: &Answer) -> Value {
-        serde_json::from_str(answer.body.as_ref().unwrap().expose()).unwrap()
-    }
-
-    #[test]
-    fn door_a13_services_look_into_access_tokens() {
-        let record = NewAccess::generate(grant(), None, now()).unwrap().record;
-        let found = body(&introspection(Some(&record), door().issuer(), now()));
-        let wanted = json!({
-            "active": true,
-            "iss": "https://narthex.example",
-            "sub": user(1).as_str(),
-            "aud": "https://narthex.example/mcp",
-            "client_id": "dcr-app",
-            "scope": "mcp mcp.write offline_access",
-            "token_type": "Bearer",
-            "iat": 2_000_000_000,
-            "exp": 2_000_003_600,
-        });
-        assert_eq!(found, wanted);
-    }
-
-    #[test]
-    fn door_a13_other_tokens_are_inactive() {
-        let record = NewAccess::generate(grant(), None, now()).unwrap().record;
-        for (record, now) in [(None, now()), (Some(&record), now() + ACCESS_LIFE)] {
-            let answer = introspection(record, door().issuer(), now);
-            assert_eq!((answer.status, body(&answer)), (200, json!({"active": false})));
-        }
-    }
 }

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::TokenHash;
 
-/// A request for revocation or introspection. The client in it is not proved yet: see
+/// A request for revocation. The client in it is not proved yet: see
 /// [`Credentials::prove`].
 #[derive(Debug, Clone)]
 pub struct RevocationRequest {

@@ -29,7 +29,8 @@ pub fn client_credentials(
     issued(request, rules, account, door, now).map_or_else(Outcome::Refuse, |access| {
         let answer = Answer::json(200, &token_answer(&access, None));
         let access = access.record;
-        Outcome::Issue(Box::new(Issue { access, family: None, code: None, answer }))
+        let issue = Issue { access, family: None, code: None, assertion: None, answer };
+        Outcome::Issue(Box::new(issue))
     })
 }
 

@@ -421,6 +421,7 @@ mod tests {
             audience: None,
             resource: None,
             authorization_server: None,
+            auth_error: None,
             grant: None,
         };
         let grant = grant_of(ServerAuth::OAuth(Box::new(OAuth::ClientCredentials(auth)))).unwrap();

@@ -1,20 +1,22 @@
 //! SQLite: one connection that writes, and a few that read. Each is a thread that starts at its
 //! first use.
 
+mod connections;
+
 use std::{path::Path, time::Duration};
 
 use sqlx::{
-    ConnectOptions, Sqlite, SqliteConnection, SqlitePool,
-    pool::PoolConnection,
-    sqlite::{SqliteConnectOptions, SqlitePoolOptions, SqliteSynchronous},
+    ConnectOptions, Sqlite,
+    sqlite::{SqliteConnectOptions, SqliteSynchronous},
 };
 use tokio::time::{Instant, timeout};
 
 use super::{CLOSE_LIMIT, READERS_MAX, Step, query, within};
 use crate::database::statement::{AnyRow, Statement, StatementError, Value};
 
-/// Number of steps of SQLite's machine between two looks at the clock: well below 1 ms.
-const STEPS_PER_LOOK: i32 = 1000;
+use self::connections::Connections;
+pub(crate) use self::connections::Lease;
+
 /// Takes the right to write at once: a transaction that reads first could not get it later.
 pub(crate) const BEGIN: &str = "BEGIN IMMEDIATE";
 
@@ -23,8 +25,8 @@ pub(crate) const BEGIN: &str = "BEGIN IMMEDIATE";
 pub(crate) struct SqliteFile {
     /// SQLite has one writer at a time. Writers of this process queue here, in order, instead of
     /// polling for SQLite's lock.
-    writer: SqlitePool,
-    readers: SqlitePool,
+    writer: Connections,
+    readers: Connections,
     limit: Duration,
 }
 
@@ -46,25 +48,10 @@ impl SqliteFile {
     }
 
     fn over(options: SqliteConnectOptions, limit: Duration) -> Self {
-        let pool = |size| {
-            SqlitePoolOptions::new()
-                .max_connections(size)
-                .acquire_timeout(limit)
-                // A connection to a file does not go stale.
-                .test_before_acquire(false)
-                // Except for one whose transaction SQLite has ended by itself, as it does at an
-                // interruption or a full disk: the library cannot leave that transaction any more.
-                .before_acquire(|connection, _| {
-                    let is_free = !sqlx::Connection::is_in_transaction(connection);
-                    Box::pin(std::future::ready(Ok(is_free)))
-                })
-                .max_lifetime(None)
-                .idle_timeout(None)
-        };
         let read_only = options.clone().pragma("query_only", "ON");
         Self {
-            writer: pool(1).connect_lazy_with(options),
-            readers: pool(READERS_MAX).connect_lazy_with(read_only),
+            writer: Connections::new(options, 1),
+            readers: Connections::new(read_only, READERS_MAX),
             limit,
         }
     }
@@ -77,9 +64,10 @@ impl SqliteFile {
         let query = query::<Sqlite>(statement, values)?;
         let deadline = Instant::now() + self.limit;
         let rows = within(self.limit, statement, async {
-            let mut connection = self.readers.acquire().await?;
-            interrupt_at(&mut connection, deadline).await?;
-            query.fetch_all(&mut *connection).await
+            let mut connection = self.readers.take(deadline).await?;
+            let rows = query.fetch_all(&mut *connection).await?;
+            connection.rest();
+            Ok(rows)
         });
         Ok(rows.await?.into_iter().map(AnyRow::Sqlite).collect())
     }
@@ -93,9 +81,11 @@ impl SqliteFile {
         let deadline = Instant::now() + self.limit;
         let written = within(self.limit, statement, async {
             let mut connection = self.writer(deadline).await?;
-            query.execute(&mut *connection).await
+            query.execute(&mut *connection).await?;
+            connection.rest();
+            Ok(())
         });
-        written.await.map(drop)
+        written.await
     }
 
     pub(super) async fn write_steps(
@@ -106,40 +96,40 @@ impl SqliteFile {
     ) -> Result<Option<Vec<AnyRow>>, StatementError> {
         // In errors of waiting and beginning, the first statement represents all of them.
         let mut running = first.statement;
-        let queries = super::queries::<Sqlite>(steps)?;
-        let last = last.map(|step| Ok((step, query::<Sqlite>(step.statement, &step.values)?)));
-        let last = last.transpose()?;
         let work = async {
-            let mut connection = self.writer(Instant::now() + self.limit).await?;
-            let mut transaction = sqlx::Connection::begin_with(&mut *connection, BEGIN).await?;
-            for (step, query) in queries {
+            let of = |statement: Statement| move |error| StatementError::new(statement.name, error);
+            let connected = self.writer(Instant::now() + self.limit).await;
+            let mut connection = connected.map_err(of(running))?;
+            let begun = sqlx::Connection::begin_with(&mut *connection, BEGIN).await;
+            let mut transaction = begun.map_err(of(running))?;
+            for step in steps {
                 running = step.statement;
-                let done = query.execute(&mut *transaction).await?;
+                // Bound one after the other: binding copies the values.
+                let bound = query::<Sqlite>(running, &step.values)?;
+                let done = bound.execute(&mut *transaction).await.map_err(of(running))?;
                 if step.must_change && done.rows_affected() == 0 {
-                    transaction.rollback().await?;
+                    transaction.rollback().await.map_err(of(running))?;
+                    connection.rest();
                     return Ok(None);
                 }
             }
             let mut rows = Vec::new();
-            if let Some((step, query)) = last {
+            if let Some(step) = last {
                 running = step.statement;
-                rows = query.fetch_all(&mut *transaction).await?;
+                let bound = query::<Sqlite>(running, &step.values)?;
+                rows = bound.fetch_all(&mut *transaction).await.map_err(of(running))?;
             }
-            transaction.commit().await?;
+            transaction.commit().await.map_err(of(running))?;
+            connection.rest();
             Ok(Some(rows.into_iter().map(AnyRow::Sqlite).collect()))
         };
         let done = timeout(self.limit, work).await;
-        super::finish(done, running)
+        done.unwrap_or_else(|_elapsed| Err(StatementError::Timeout { statement: running.name }))
     }
 
     /// The one connection that writes, whose statements are interrupted at the deadline.
-    pub(crate) async fn writer(
-        &self,
-        deadline: Instant,
-    ) -> Result<PoolConnection<Sqlite>, sqlx::Error> {
-        let mut connection = self.writer.acquire().await?;
-        interrupt_at(&mut connection, deadline).await?;
-        Ok(connection)
+    pub(crate) async fn writer(&self, deadline: Instant) -> Result<Lease, sqlx::Error> {
+        self.writer.take(deadline).await
     }
 
     /// Writes everything into the one file and lets go of it.
@@ -170,15 +160,4 @@ pub(crate) fn options(path: &Path, busy_limit: Duration) -> SqliteConnectOptions
         .thread_name(|number| format!("store-{number}"))
         // The library logs SQL.
         .disable_statement_logging()
-}
-
-/// Stops the connection's statement at this time. Dropping a future alone would leave the statement
-/// running, and its connection out of use.
-pub(crate) async fn interrupt_at(
-    connection: &mut SqliteConnection,
-    deadline: Instant,
-) -> Result<(), sqlx::Error> {
-    let mut handle = connection.lock_handle().await?;
-    handle.set_progress_handler(STEPS_PER_LOOK, move || Instant::now() < deadline);
-    Ok(())
 }

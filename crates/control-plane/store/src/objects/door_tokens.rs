@@ -133,6 +133,14 @@ pub struct UsedCode<'a> {
     pub document: &'a str,
 }
 
+/// The use of a proof that counts once.
+#[derive(Debug, Clone, Copy)]
+pub struct UsedProof<'a> {
+    pub hash: &'a str,
+    /// Time after which the proof proves nothing.
+    pub forget_at: SystemTime,
+}
+
 /// Access to codes, families and tokens.
 #[derive(Debug, Clone, Copy)]
 pub struct DoorTokens<'a> {
@@ -245,6 +253,20 @@ impl<'a> DoorTokens<'a> {
         self.database.write_steps(&[alive, put(token)]).await
     }
 
+    /// Stores an access token for a proof, and uses the proof up. Returns `false` and stores
+    /// nothing if the proof was used before.
+    ///
+    /// # Errors
+    /// When a statement fails.
+    pub async fn add_once(
+        &self,
+        proof: UsedProof<'_>,
+        token: &DoorTokenRow,
+    ) -> Result<bool, StatementError> {
+        let [forget, use_up] = proof_steps(proof);
+        self.database.write_steps(&[forget, use_up, put(token)]).await
+    }
+
     /// The access token of a hash, if it is valid.
     ///
     /// # Errors
@@ -289,9 +311,7 @@ impl<'a> DoorTokens<'a> {
         hash: &str,
         forget_at: SystemTime,
     ) -> Result<bool, StatementError> {
-        let forget = Step::new(FORGET_PROOFS, vec![Value::Integer(now_ms())]);
-        let values = vec![Value::Text(hash), Value::Integer(ms(forget_at))];
-        self.database.write_steps(&[forget, Step::must_change(PUT_PROOF, values)]).await
+        self.database.write_steps(&proof_steps(UsedProof { hash, forget_at })).await
     }
 
     /// The hashes of revoked access tokens whose time is not over.
@@ -325,6 +345,14 @@ pub(super) fn forgets<'a>(now: i64) -> [Step<'a>; 3] {
 fn end_code<'a>(code: UsedCode<'a>, state: &'a str) -> Step<'a> {
     let values = vec![Value::Text(code.hash), Value::Text(state), Value::Text(code.document)];
     Step::must_change(END_CODE, values)
+}
+
+/// The steps that use a proof up, if it was not used before.
+fn proof_steps(proof: UsedProof<'_>) -> [Step<'_>; 2] {
+    let UsedProof { hash, forget_at } = proof;
+    let values = vec![Value::Text(hash), Value::Integer(ms(forget_at))];
+    let forget = Step::new(FORGET_PROOFS, vec![Value::Integer(now_ms())]);
+    [forget, Step::must_change(PUT_PROOF, values)]
 }
 
 fn put(token: &DoorTokenRow) -> Step<'_> {

@@ -2,6 +2,8 @@
 
 use std::time::SystemTime;
 
+use narthex_model::WorkspaceId;
+
 use super::{
     ms, now_ms,
     oauth_grants::{OAuthGrantKey, key},
@@ -30,6 +32,14 @@ const PUT: Statement = Statement {
 const TAKE: Statement = Statement {
     name: "oauth_attempts.take",
     sql: "DELETE FROM oauth_attempts WHERE state_hash = $1 AND expires_at > $2",
+};
+const OPEN: Statement = Statement {
+    name: "oauth_attempts.open",
+    sql: "SELECT state_hash FROM oauth_attempts WHERE workspace = $1 AND expires_at > $2",
+};
+const DROP: Statement = Statement {
+    name: "oauth_attempts.drop",
+    sql: "DELETE FROM oauth_attempts WHERE workspace = $1 AND server = $2 AND subject = $3",
 };
 const SWEEP: Statement = Statement {
     name: "oauth_attempts.sweep",
@@ -113,6 +123,33 @@ impl<'a> OAuthAttempts<'a> {
         let is_taken =
             self.database.write_steps(&[Step::must_change(TAKE, values.to_vec())]).await?;
         Ok(is_taken.then_some(found))
+    }
+
+    /// Removes all attempts for a grant.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn drop_of(&self, key: &OAuthGrantKey) -> Result<(), StatementError> {
+        let values = [
+            Value::Text(key.workspace.as_str()),
+            Value::Text(&key.server),
+            Value::Text(key.user.as_deref().unwrap_or_default()),
+        ];
+        self.database.write(DROP, &values).await
+    }
+
+    /// The hashes of the open attempts of a workspace: at most [`OAUTH_ATTEMPTS_MAX`].
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn open(
+        &self,
+        workspace: &WorkspaceId,
+        now: SystemTime,
+    ) -> Result<Vec<String>, StatementError> {
+        let values = [Value::Text(workspace.as_str()), Value::Integer(ms(now))];
+        let rows = self.database.read(OPEN, &values).await?;
+        rows.iter().map(|row| row.text("state_hash")).collect()
     }
 
     /// Removes attempts that have ended.

@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep, timeout};
 use super::{fault::Fault, migrations};
 use crate::database::{
     Database,
-    sqlite::{BEGIN, SqliteFile, interrupt_at},
+    sqlite::{BEGIN, Lease, SqliteFile},
     statement::{StatementError, code, primary_code},
 };
 
@@ -241,9 +241,7 @@ async fn prepare(database: &SqliteFile) -> Result<(), Fault> {
     recognize(&mut connection).await?;
     share(&mut connection).await?;
     look_for_damage(&mut connection, CHECK_LIMIT).await?;
-    interrupt_at(&mut connection, deadline)
-        .await
-        .map_err(|error| Fault::new("open.migrate", error))?;
+    connection.stop_at(deadline);
     migrate(&mut connection).await
 }
 
@@ -309,11 +307,11 @@ async fn share(connection: &mut SqliteConnection) -> Result<(), Fault> {
     }
 }
 
-async fn look_for_damage(connection: &mut SqliteConnection, limit: Duration) -> Result<(), Fault> {
+async fn look_for_damage(connection: &mut Lease, limit: Duration) -> Result<(), Fault> {
     let failed = |error| Fault::new("open.check", error);
-    interrupt_at(connection, Instant::now() + limit).await.map_err(failed)?;
+    connection.stop_at(Instant::now() + limit);
     let found: Result<String, _> =
-        sqlx::query_scalar("PRAGMA quick_check(1)").fetch_one(&mut *connection).await;
+        sqlx::query_scalar("PRAGMA quick_check(1)").fetch_one(&mut **connection).await;
     match found {
         Ok(found) if found == "ok" => Ok(()),
         Ok(found) => {

@@ -10,7 +10,7 @@ use narthex_model::{
 };
 use narthex_store::{
     DoorClientRow, DoorCodeRow, DoorConnectionRow, DoorFamilyRow, DoorRequestRow, DoorTokenRow,
-    McpClientRow, NewPrincipal, Store, UsedCode, Workspace,
+    McpClientRow, NewPrincipal, Store, UsedCode, UsedProof, Workspace,
 };
 
 use crate::support::{Place, id};
@@ -152,6 +152,27 @@ async fn door_a9_one_of_two_rotations_counts_and_a_revoked_family_gives_nothing(
         let ends = tokens.ended_families(SystemTime::UNIX_EPOCH).await.unwrap();
         assert_eq!(ends.len(), 1);
         assert_eq!(ends[0].0, client());
+    }
+}
+
+/// An assertion gives one token: its use is stored with the token, or not at all.
+#[tokio::test]
+async fn door_a11_a_stored_assertion_gives_one_token() {
+    for place in Place::both() {
+        let store = store(&place).await;
+        let tokens = store.door_tokens();
+        let of = |name| DoorTokenRow { family: String::new(), ..token(name) };
+        let proof = UsedProof { hash: "jti", forget_at: later(100) };
+        assert!(tokens.add_once(proof, &of("one")).await.unwrap());
+        assert!(!tokens.add_once(proof, &of("two")).await.unwrap());
+        assert_eq!(tokens.token("one").await.unwrap(), Some(of("one")));
+        assert_eq!(tokens.token("two").await.unwrap(), None);
+        // A token that cannot be stored leaves its assertion unused.
+        let other = UsedProof { hash: "other", ..proof };
+        let client = McpClientId::new("cli_00000000000000ff").unwrap();
+        let absent = DoorTokenRow { connection: client, ..of("three") };
+        tokens.add_once(other, &absent).await.unwrap_err();
+        assert!(tokens.add_once(other, &of("three")).await.unwrap());
     }
 }
 

@@ -349,6 +349,30 @@ async fn c16_ended_attempts_are_removed_and_open_ones_are_bounded() {
     }
 }
 
+/// C16, C29: the open attempts of a workspace are listed, and those of one grant removed.
+#[tokio::test]
+async fn c16_c29_open_attempts_are_listed_and_removed_by_their_grant() {
+    for place in Place::both() {
+        let store = place.open().await;
+        let attempts = store.oauth_attempts();
+        let mine = key("default", "docs", Some(ADA));
+        for (hash, of, end) in [("a", docs(), 300), ("b", mine.clone(), 300), ("c", docs(), 100)] {
+            attempts.put(hash, &attempt(of, at(end)), at(0)).await.unwrap();
+        }
+        let open = async |now| {
+            let mut open = attempts.open(&id("default"), at(now)).await.unwrap();
+            open.sort_unstable();
+            open
+        };
+        assert_eq!(open(0).await, ["a", "b", "c"]);
+        assert_eq!(open(100).await, ["a", "b"], "one has ended");
+        attempts.drop_of(&docs()).await.unwrap();
+        assert_eq!(open(0).await, ["b"], "the human's own stays");
+        attempts.drop_of(&mine).await.unwrap();
+        assert!(open(0).await.is_empty());
+    }
+}
+
 /// C23: the clock of leases is that of the database, and it proceeds.
 #[tokio::test]
 async fn c23_the_clock_of_leases_is_one_for_all() {

@@ -57,3 +57,27 @@ async fn the_key_of_documents_is_not_accessible_as_a_secret() {
     let cleared = vault.clear(&of, &reserved, "me").await;
     assert!(matches!(cleared, Err(VaultError::Reserved(_))));
 }
+
+/// X-M29: the keys of a deleted workspace leave the memory. A process that has not heard of the end
+/// opens texts of a new workspace with the same id.
+#[tokio::test]
+async fn x_m29_the_keys_of_a_deleted_workspace_leave_the_memory() {
+    let world = World::default();
+    let (one, other) = (world.start().await.unwrap(), world.start().await.unwrap());
+    let (gone, stays) = (workspace("gone"), workspace("stays"));
+    let text = Secret::new("scope canary");
+    let sealed = one.seal_document(&gone, "run", &text).await.unwrap();
+    let kept = one.seal_document(&stays, "run", &text).await.unwrap();
+    assert_eq!(other.open_document(&gone, "run", &sealed).await.unwrap(), text);
+    {
+        let mut disk = world.disk();
+        disk.names.retain(|(of, _), _| *of != gone);
+        disk.rows.retain(|((of, _), _), _| *of != gone);
+    }
+    assert_eq!(one.open_document(&gone, "run", &sealed).await.unwrap(), text, "the key is there");
+    one.keep_documents_of(&[stays.clone()].into()).await;
+    one.open_document(&gone, "run", &sealed).await.unwrap_err();
+    assert_eq!(one.open_document(&stays, "run", &kept).await.unwrap(), text);
+    let again = one.seal_document(&gone, "run", &Secret::new("new")).await.unwrap();
+    assert_eq!(other.open_document(&gone, "run", &again).await.unwrap().expose(), "new");
+}

@@ -323,7 +323,7 @@ proptest! {
 
 /// The same rules, not sorted by head: each is evaluated for each call.
 fn unsorted(set: RuleSet) -> RuleSet {
-    let RuleSet { rules, plain, asking, names } = set;
+    let RuleSet { rules, plain, asking, names, kinds } = set;
     let [plain, asking] = [plain, asking].map(|group| {
         let mut one = Part::default();
         for part in group.by_head.values() {
@@ -333,7 +333,7 @@ fn unsorted(set: RuleSet) -> RuleSet {
         let any = Head { principal: None, resource: HeadResource::Any };
         Group { by_head: HashMap::from([(any, one)]) }
     });
-    RuleSet { rules, plain, asking, names }
+    RuleSet { rules, plain, asking, names, kinds }
 }
 
 proptest! {

@@ -134,7 +134,7 @@ impl Shared {
     ) -> Result<(Request, Option<OwnTool>), Refusal> {
         loop {
             let before = self.snapshot(&caller.run);
-            let found = self.aggregated_now(caller, handling, request.clone()).await;
+            let found = self.aggregated_now(caller, handling, request.clone(), &before).await;
             let Err(refusal) = found else { return found };
             let now = self.snapshot(&caller.run);
             let Some((row, alias)) = expected::expected(&caller.run, handling, &request, &now)
@@ -173,16 +173,16 @@ impl Shared {
         caller: &Caller,
         handling: Handling,
         request: Message,
+        snapshot: &RunRows,
     ) -> Result<Found, Refusal> {
         let Some(session) = caller.session.as_ref().filter(|session| session.can_be_asked()) else {
-            let view = self.view(caller).await;
+            let view = self.run_view(&caller.run, snapshot);
             return self.aggregated(caller, &view, handling, request);
         };
-        let snapshot = self.snapshot(&caller.run);
         // Names of another profile could lead to other tools.
         let profile = caller.run.profile();
         let at_hand = session.last_view().filter(|view| view.is_by(profile.as_ref()));
-        let at_hand = at_hand.unwrap_or_else(|| self.run_view(&caller.run, &snapshot));
+        let at_hand = at_hand.unwrap_or_else(|| self.run_view(&caller.run, snapshot));
         match self.aggregated(caller, &at_hand, handling, request.clone()) {
             Err(_) => {
                 let view = self.view(caller).await;

@@ -160,6 +160,9 @@ fn unknown_keys(unknown: &[&str], has_servers: bool) -> FileProblem {
             "remove it, or rename `servers` to `mcpServers` in a file shared with other programs"
                 .to_owned()
         }
+        _ if unknown.contains(&"profiles") => {
+            "profiles belong to your settings.json: move them there, to `mcp.profiles`".to_owned()
+        }
         ["mcp"] if !has_servers => {
             "this is a settings file: move the content of `mcp` to the top level".to_owned()
         }

@@ -1,8 +1,8 @@
 //! Faults of one entry: each has its own message with the remedy in it, and a code for programs.
 
 use narthex_model::{
-    AliasError, ConfinementProblem, CredentialAddressFault, LimitProblem, NameError,
-    NotificationNameError, UnknownKey,
+    AliasError, AuthErrorFault, ConfinementProblem, CredentialAddressFault, LimitProblem,
+    NameError, NotificationNameError, UnknownKey,
 };
 
 use super::placeholder::PlaceholderError;
@@ -74,6 +74,13 @@ pub(super) enum EntryProblem {
         "`clientSecret` is missing; the auth mode `clientCredentials` needs it, or a `privateKey`"
     )]
     NoClientProof,
+    #[error("the identity of a person is missing; add `idToken`, `refreshToken` or both")]
+    NoIdentity,
+    #[error(
+        "a server of a file belongs to no human; give `idToken` or `refreshToken` here, or put the \
+         server into the catalog, where each human has their own sign-in"
+    )]
+    ProviderOfCatalog,
     #[error("this is no private key in PEM, which begins with `-----BEGIN PRIVATE KEY-----`")]
     BadPrivateKey,
     #[error("unknown choice `{found}`; use one of {known}")]
@@ -84,6 +91,8 @@ pub(super) enum EntryProblem {
     FieldNeeds { key: &'static str, needs: &'static str },
     #[error("`{method}` needs `{needs}`, which is missing; add `{needs}`, or choose another word")]
     MethodNeeds { method: &'static str, needs: &'static str },
+    #[error(transparent)]
+    AuthError(#[from] AuthErrorFault),
     #[error(transparent)]
     CredentialAddress(#[from] CredentialAddressFault),
     #[error("{0}; {remedy}", remedy = .0.remedy())]
@@ -127,11 +136,15 @@ impl EntryProblem {
             Self::Reference { .. } => "reference_unsupported",
             Self::NoAuthMode => "auth_mode_missing",
             Self::UnknownAuthMode { .. } => "auth_mode_unknown",
-            Self::NoAuthField { .. } | Self::NoClientProof => "auth_field_missing",
+            Self::NoAuthField { .. } | Self::NoClientProof | Self::NoIdentity => {
+                "auth_field_missing"
+            }
+            Self::ProviderOfCatalog => "provider_of_catalog",
             Self::BadPrivateKey => "private_key_invalid",
             Self::UnknownChoice { .. } => "choice_unknown",
             Self::FieldsExclude { .. } => "fields_exclude",
             Self::FieldNeeds { .. } | Self::MethodNeeds { .. } => "field_needed",
+            Self::AuthError(_) => "auth_error_invalid",
             Self::CredentialAddress(_) => "url_unsafe",
             Self::Confinement(ConfinementProblem::Key { .. }) => "confinement_key_unknown",
             Self::Confinement(ConfinementProblem::Word { .. }) => "confinement_invalid",
@@ -161,6 +174,7 @@ impl EntryProblem {
             Self::NoAuthMode => &["mode"],
             Self::NoAuthField { key, .. } => std::slice::from_ref(key),
             Self::NoClientProof => &["clientSecret", "privateKey"],
+            Self::NoIdentity => &["idToken", "refreshToken"],
             _ => &[],
         }
     }

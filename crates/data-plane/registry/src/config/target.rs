@@ -75,8 +75,7 @@ impl Reader<'_> {
         match wanted {
             Wanted::Stdio => {
                 self.unused(fields, at, &["url", "headers"], "stdio");
-                if auth.is_some_and(|auth| auth != ServerAuth::None && auth != ServerAuth::Unstated)
-                {
+                if auth.is_some_and(|auth| !auth.sends_nothing()) {
                     self.warn(&at.key("auth"), "a stdio server does not use this; use `env`");
                 }
                 self.stdio(fields, at).map(Target::Stdio)

@@ -62,6 +62,11 @@ fn of_sign_in(oauth: &OAuth, live: Option<&Alias>) -> String {
              `audience` at the authorization server"
                 .to_owned()
         }
+        (OAuth::AuthorizationCode(auth), _) if auth.exchange.is_some() => {
+            "narthex sends the token that it got for the identity of a person: check the rights of \
+             the person at the server, and the settings of `auth.exchange`"
+                .to_owned()
+        }
         (OAuth::AuthorizationCode(_), Some(alias)) => {
             let again = narthex("mcp reauthorize {}", &[alias]);
             format!("narthex sends the token of a sign-in: sign in again with `{again}`")

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, path::PathBuf};
 
-use narthex_model::{Alias, SecretId, SecretPlace, ServerId};
+use narthex_model::{Alias, ExchangeKind, SecretId, SecretPlace, ServerId};
 
 use super::*;
 
@@ -147,6 +147,7 @@ fn client_credentials() -> ServerDefinition {
         audience: None,
         resource: None,
         authorization_server: None,
+        auth_error: None,
         grant: None,
     }))
 }
@@ -176,6 +177,54 @@ fn sign_in(definition: &mut ServerDefinition) -> &mut AuthorizationCodeAuth {
     auth
 }
 
+fn identity() -> ServerDefinition {
+    with_oauth(OAuth::AuthorizationCode(AuthorizationCodeAuth {
+        exchange: Some(Box::new(OAuthExchange {
+            kind: ExchangeKind::IdJag,
+            identity: ExchangeIdentity::Given(Box::new(GivenIdentity {
+                token_url: "https://idp/token".to_owned(),
+                client: OAuthClient { id: "c".to_owned(), secret: Some(Secret::new("s")) },
+                id_token: Some(Secret::new("id")),
+                refresh_token: Some(Secret::new("refresh")),
+            })),
+            audience: None,
+            fallback: None,
+        })),
+        ..AuthorizationCodeAuth::default()
+    }))
+}
+
+fn exchanged(definition: &mut ServerDefinition) -> &mut OAuthExchange {
+    sign_in(definition).exchange.as_mut().unwrap()
+}
+
+fn given(definition: &mut ServerDefinition) -> &mut GivenIdentity {
+    match &mut exchanged(definition).identity {
+        ExchangeIdentity::Given(given) => given,
+        ExchangeIdentity::Login(provider) => panic!("{provider}"),
+    }
+}
+
+/// E49, C31: another identity of a person is another configuration.
+#[test]
+fn e49_each_field_of_an_exchange_counts() {
+    assert_all_differ(
+        identity,
+        &[
+            ("no exchange", |d| sign_in(d).exchange = None),
+            ("kind", |d| exchanged(d).kind = ExchangeKind::Token),
+            ("audience", |d| exchanged(d).audience = Some("x".to_owned())),
+            ("fallback", |d| exchanged(d).fallback = Some(ExchangeFallback::SignIn)),
+            ("provider", |d| exchanged(d).identity = ExchangeIdentity::Login("x".to_owned())),
+            ("token url", |d| given(d).token_url.push('2')),
+            ("client id", |d| given(d).client.id.push('2')),
+            ("client secret", |d| given(d).client.secret = None),
+            ("ID token", |d| given(d).id_token = Some(Secret::new("id2"))),
+            ("refresh token", |d| given(d).refresh_token = None),
+        ],
+    );
+}
+
 /// E49, E52: every setting of a sign-in counts, and the order of scopes does not.
 #[test]
 fn e49_each_field_of_client_credentials_counts() {
@@ -198,6 +247,9 @@ fn e49_each_field_of_client_credentials_counts() {
             ("audience", |d| exchange(d).audience = Some("x".to_owned())),
             ("resource", |d| exchange(d).resource = Some("x".to_owned())),
             ("issuer", |d| exchange(d).authorization_server = Some("x".to_owned())),
+            ("refusal in an error", |d| {
+                exchange(d).auth_error = AuthErrorPattern::new("not logged in").ok();
+            }),
             ("grant", |d| exchange(d).grant = Some(grant("team", "a"))),
             ("grant of another workspace", |d| exchange(d).grant = Some(grant("other", "a"))),
             ("grant of another server", |d| exchange(d).grant = Some(grant("team", "b"))),
@@ -245,6 +297,9 @@ fn e49_each_field_of_an_authorization_code_counts() {
             ("issuer", |d| sign_in(d).authorization_server = Some("x".to_owned())),
             ("legacy", |d| sign_in(d).legacy = true),
             ("keep alive", |d| sign_in(d).keep_alive = true),
+            ("refusal in an error", |d| {
+                sign_in(d).auth_error = AuthErrorPattern::new("not logged in").ok();
+            }),
             ("grant", |d| sign_in(d).grant = Some(grant("team", "a"))),
             ("grant of another workspace", |d| sign_in(d).grant = Some(grant("other", "a"))),
             ("grant of another server", |d| sign_in(d).grant = Some(grant("team", "b"))),

@@ -3,12 +3,29 @@
 use std::sync::Arc;
 
 use narthex_model::{Alias, ServerDefinition, Target};
-use narthex_upstream::{CredentialQuery, Credentials, Holder, changes};
+use narthex_upstream::{
+    CredentialQuery, Credentials, FinishFault, Holder, SignInRedirect, changes,
+};
 
 use super::{Registry, Shared};
-use crate::rows::IsRetry;
+use crate::{FinishError, ServerResult, rows::IsRetry};
 
 impl Registry {
+    /// Finishes the sign-in of a person to a shared server, and connects the server anew. The
+    /// source of the credentials does the first; its own hooks tell of addresses and tokens.
+    ///
+    /// # Errors
+    /// When there is no such source, the redirect belongs to no open sign-in, the authorization
+    /// server gives no tokens, or the server was removed.
+    pub async fn finish_auth(&self, redirect: SignInRedirect) -> Result<ServerResult, FinishError> {
+        let source = self.shared.options.credentials.as_ref().ok_or(FinishFault::NoSignIns)?;
+        let name = source.finish_auth(redirect).await?;
+        if let Ok(alias) = Alias::new(&name) {
+            self.tell(&alias, None);
+        }
+        Ok(self.reconnect(&name).await?)
+    }
+
     /// Connects the server of this name anew, as its shared grant was given or dropped. Its lists
     /// stay until then; open calls finish on the old link. Mounts that use the same grant follow,
     /// too. Does not wait. A renewal of a token needs no call of this.

@@ -8,9 +8,9 @@ use std::{
 
 use http::HeaderValue;
 use narthex_model::{Alias, Secret};
-use narthex_registry::{CredentialSource, Holder};
+use narthex_registry::{CredentialSource, FinishFault, Holder, SignInRedirect};
 use narthex_upstream::{
-    AtHand, CredentialFault, CredentialQuery, Credentials, Obtaining, RefusedRequest,
+    AtHand, CredentialFault, CredentialQuery, Credentials, Finishing, Obtaining, RefusedRequest,
 };
 
 /// Gives each server and holder a credential, which tests find by the same parts.
@@ -44,6 +44,20 @@ impl FakeSource {
 impl CredentialSource for FakeSource {
     fn credentials(&self, query: CredentialQuery<'_>) -> Option<Arc<dyn Credentials>> {
         Some(self.of(query.alias.as_str(), query.holder))
+    }
+
+    /// Takes each code for a token.
+    fn finish_auth(&self, redirect: SignInRedirect) -> Finishing<'_> {
+        let SignInRedirect { query, server } = redirect;
+        let server = server.unwrap();
+        let ended = match query.expose().strip_prefix("code=") {
+            Some(token) => {
+                self.shared(&server).set(Some(token));
+                Ok(server)
+            }
+            None => Err(FinishFault::Refused { why: "it was refused".to_owned() }),
+        };
+        Box::pin(std::future::ready(ended))
     }
 }
 

@@ -65,7 +65,8 @@ fn approved(
     let code = site.books.token("code");
     let redirect_uri = asked.query("redirect_uri").unwrap_or_default();
     let ends_ms = site.now_ms + CODE_MS;
-    let entry = Code { grant, redirect_uri, challenge, ends_ms, is_used: false };
+    let nonce = asked.query("nonce");
+    let entry = Code { grant, redirect_uri, challenge, nonce, ends_ms, is_used: false };
     site.books.codes.insert(code.clone(), entry);
     Ok(code)
 }

@@ -62,6 +62,8 @@ pub(super) struct Code {
     pub(super) grant: Grant,
     pub(super) redirect_uri: String,
     pub(super) challenge: String,
+    /// The nonce for an ID token.
+    pub(super) nonce: Option<String>,
     pub(super) ends_ms: u64,
     pub(super) is_used: bool,
 }

@@ -36,7 +36,7 @@ pub(super) fn exchanged(
         "access_token" | "jwt" => {
             let scope = asked.field("scope");
             let grant = grant(site, client, subject, scope.as_deref(), resources(asked))?;
-            let mut answer = issue(site, Issue { grant, gives_refresh: false });
+            let mut answer = issue(site, Issue { grant, gives_refresh: false, nonce: None });
             answer["issued_token_type"] = format!("{TYPE}access_token").into();
             Ok(answer)
         }
@@ -129,7 +129,7 @@ pub(super) fn asserted(
     let subject = text("sub").unwrap_or_default();
     let resources = Vec::from_iter(text("resource"));
     let grant = grant(site, client, subject, scope.as_deref(), resources)?;
-    Ok(issue(site, Issue { grant, gives_refresh: false }))
+    Ok(issue(site, Issue { grant, gives_refresh: false, nonce: None }))
 }
 
 fn grant(

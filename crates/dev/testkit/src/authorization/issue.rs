@@ -13,6 +13,15 @@ use super::{
 pub(super) struct Issue {
     pub(super) grant: Grant,
     pub(super) gives_refresh: bool,
+    /// The nonce of the request at the authorization endpoint, for an ID token.
+    pub(super) nonce: Option<String>,
+}
+
+/// The issuer, the client and the person of an ID token.
+pub(super) struct IdTokenOf<'a> {
+    pub(super) issuer: usize,
+    pub(super) client: &'a str,
+    pub(super) subject: &'a str,
 }
 
 /// The resources of a form.
@@ -23,7 +32,7 @@ pub(super) fn resources(asked: &Asked) -> Vec<String> {
 
 /// Issues tokens.
 pub(super) fn issue(site: &mut Site, issue: Issue) -> Value {
-    let Issue { grant, gives_refresh } = issue;
+    let Issue { grant, gives_refresh, nonce } = issue;
     let lives_s = site.settings.access_lives_s;
     let token = access_token(site, &grant, lives_s);
     let ends_ms = site.now_ms + lives_s * 1000;
@@ -49,7 +58,8 @@ pub(super) fn issue(site: &mut Site, issue: Issue) -> Value {
         ExpiresIn::Junk => answer["expires_in"] = "soon".into(),
     }
     if grant.scopes.iter().any(|scope| scope == "openid") {
-        answer["id_token"] = id_token(site, grant.issuer, &grant.client, &grant.subject).into();
+        let of = IdTokenOf { issuer: grant.issuer, client: &grant.client, subject: &grant.subject };
+        answer["id_token"] = id_token(site, &of, nonce.as_deref()).into();
     }
     if gives_refresh {
         let ends_ms = site.settings.refresh_lives_s.map(|lives| site.now_ms + lives * 1000);
@@ -80,14 +90,18 @@ fn access_token(site: &mut Site, grant: &Grant, lives_s: u64) -> String {
 }
 
 /// An ID token of an issuer about a person, for a client.
-pub(super) fn id_token(site: &mut Site, issuer: usize, client: &str, subject: &str) -> String {
-    let claims = json!({
+pub(super) fn id_token(site: &mut Site, of: &IdTokenOf<'_>, nonce: Option<&str>) -> String {
+    let IdTokenOf { issuer, client, subject } = *of;
+    let mut claims = json!({
         "iss": site.spelt_issuer(issuer),
         "sub": subject,
         "aud": client,
         "iat": site.now_s(),
         "exp": site.now_s() + site.settings.access_lives_s,
     });
+    if let Some(nonce) = nonce {
+        claims["nonce"] = nonce.into();
+    }
     let token = site.signers[issuer].sign("JWT", &claims);
     site.books.noted("ID token", token)
 }

@@ -15,10 +15,20 @@ pub(super) enum Of {
     Below(String),
 }
 
+/// The part of an address of resource metadata that no client guesses.
+pub(super) const ELSEWHERE: &str = "/elsewhere";
+
 /// One address of resource metadata.
 pub(super) fn resource(site: &Site, of: &Of) -> Answer {
     let quirks = site.quirks();
     let main = &site.settings.mcp_path;
+    if quirks.resource_metadata_elsewhere {
+        let Of::Behind(path) = of else { return miss(site) };
+        return match path.strip_prefix(ELSEWHERE) {
+            Some(path) if site.mcp_paths().any(|one| one == path) => named(site, path),
+            Some(_) | None => miss(site),
+        };
+    }
     let is_served = |path: &str| site.mcp_paths().any(|one| one == path);
     let found = match of {
         Of::Below(path) if quirks.resource_metadata_appended => Some(path),
@@ -29,7 +39,15 @@ pub(super) fn resource(site: &Site, of: &Of) -> Answer {
         Of::Behind(path) => Some(path),
     };
     let found = found.filter(|path| is_served(path) && !quirks.no_resource_metadata);
-    let Some(path) = found else { return miss(site) };
+    match found {
+        Some(path) => named(site, path),
+        None => miss(site),
+    }
+}
+
+/// The metadata of the MCP server with this path.
+fn named(site: &Site, path: &str) -> Answer {
+    let quirks = site.quirks();
     let slash = if quirks.issuer_trailing_slash { "/" } else { "" };
     let issuers = site.settings.advertised.iter();
     let issuers: Vec<_> = issuers.map(|&number| site.issuer(number) + slash).collect();
@@ -98,6 +116,9 @@ fn document(site: &Site, number: usize) -> Value {
         "grant_types_supported": GRANT_TYPES,
         "scopes_supported": scopes,
     });
+    if let Some(named) = &quirks.authorization_endpoint {
+        document["authorization_endpoint"] = named.clone().into();
+    }
     if !(quirks.no_dcr || quirks.slack_like) {
         document["registration_endpoint"] = format!("{base}/register").into();
     }

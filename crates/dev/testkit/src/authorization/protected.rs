@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{answer::Answer, asked::Asked, books::Grant, site::Site};
+use super::{answer::Answer, asked::Asked, books::Grant, metadata::ELSEWHERE, site::Site};
 
 /// Revisions with a handshake that the server speaks, the preferred one first.
 const VERSIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
@@ -65,9 +65,10 @@ fn refused(site: &Site, path: &str, denial: &Denial) -> Answer {
     let mut parts = Vec::new();
     if !(quirks.challenge_without_metadata || quirks.no_resource_metadata) {
         let origin = &site.origins[0];
+        let between = if quirks.resource_metadata_elsewhere { ELSEWHERE } else { "" };
         let url = match quirks.metadata_only_at_root {
             true => format!("{origin}/.well-known/oauth-protected-resource"),
-            false => format!("{origin}/.well-known/oauth-protected-resource{path}"),
+            false => format!("{origin}/.well-known/oauth-protected-resource{between}{path}"),
         };
         parts.push(format!("resource_metadata=\"{url}\""));
     }
@@ -158,7 +159,11 @@ fn called(site: &mut Site, message: &Value, holder: Option<&Grant>) -> Answer {
     let parameters = &message["params"];
     let text = match parameters["name"].as_str().unwrap_or_default() {
         "whoami" => holder.subject.as_str(),
-        "echo" => parameters["arguments"]["text"].as_str().unwrap_or_default(),
+        "echo" => {
+            let arguments = &parameters["arguments"];
+            // The load generator has another name for it.
+            arguments["text"].as_str().or(arguments["message"].as_str()).unwrap_or_default()
+        }
         ADMIN => "done",
         name => {
             let error = json!({"code": -32602, "message": format!("no tool {name}")});

@@ -19,6 +19,8 @@ pub struct Quirks {
     pub html_at_well_known: bool,
     /// The resource metadata is below the address of the MCP server only.
     pub resource_metadata_appended: bool,
+    /// The resource metadata is only at an address that challenges name.
+    pub resource_metadata_elsewhere: bool,
     /// Status of well-known addresses without metadata, instead of 404.
     pub miss_status: Option<u16>,
     /// There is no resource metadata, and challenges name none.
@@ -29,6 +31,8 @@ pub struct Quirks {
     pub wrong_issuer_in_metadata: bool,
     /// The resource metadata names another resource.
     pub wrong_resource: Option<WrongResource>,
+    /// The server metadata has this text as its authorization endpoint.
+    pub authorization_endpoint: Option<String>,
     /// The server metadata says nothing about S256. It is demanded all the same.
     pub no_s256_advertised: bool,
     /// The resource metadata has scopes that the authorization server refuses.
@@ -94,6 +98,8 @@ pub struct Quirks {
     /// Number of milliseconds in which a refresh token that was just used gives another access
     /// token, without a refresh token.
     pub rotates_with_grace: Option<u64>,
+    /// A refresh token that comes again within its grace gives a refresh token, too.
+    pub grace_rotates: bool,
     /// A refresh without `scope` gives a token with another scope.
     pub scope_needed_on_refresh: bool,
     /// A refresh with `scope` is refused.

@@ -1,7 +1,7 @@
 //! The fixture as it runs: its origins, its thread, and the hands that tests have on it.
 
 use std::{
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, MutexGuard},
     thread::{self, JoinHandle},
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
@@ -71,7 +71,7 @@ impl AuthorizationFixture {
         let site = Site {
             books: Books::default(),
             elsewhere: elsewhere.clone(),
-            now_ms: settings.now_s.map_or_else(real_ms, |now_s| now_s * 1000),
+            now_ms: settings.now_s.unwrap_or_else(real_s) * 1000,
             signers,
             origins,
             settings,
@@ -205,7 +205,7 @@ impl AuthorizationFixture {
         let place = place.unwrap_or_else(|| panic!("{url} is no address of this fixture"));
         let request = Incomplete { method: Method::GET, headers: HeaderMap::new() };
         let asked = self.shared.note(&place, request, String::new());
-        let answer = router::answer(&mut lock(&self.shared.site), &place, &asked);
+        let answer = router::answer(&mut self.shared.site(), &place, &asked);
         answer.location().map(str::to_owned).ok_or(answer.body)
     }
 
@@ -224,7 +224,7 @@ impl AuthorizationFixture {
                 audience: vec![site.mcp_url()],
                 family: site.books.new_family(),
             };
-            issue::issue(site, issue::Issue { grant, gives_refresh: true })
+            issue::issue(site, issue::Issue { grant, gives_refresh: true, nonce: None })
         })
     }
 
@@ -275,11 +275,12 @@ impl AuthorizationFixture {
     /// An ID token of an issuer about a person, for a client.
     #[must_use]
     pub fn id_token(&self, issuer: usize, client: &str, subject: &str) -> String {
-        self.site(|site| issue::id_token(site, issuer, client, subject))
+        let of = issue::IdTokenOf { issuer, client, subject };
+        self.site(|site| issue::id_token(site, &of, None))
     }
 
     fn site<T>(&self, read: impl FnOnce(&mut Site) -> T) -> T {
-        read(&mut lock(&self.shared.site))
+        read(&mut self.shared.site())
     }
 }
 
@@ -308,9 +309,13 @@ fn signers(from: usize, number: usize) -> Vec<Signer> {
     (from..from + number).map(|number| Signer::new(&format!("issuer-{number}"))).collect()
 }
 
-fn real_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("a time after 1970");
-    since.as_secs() * 1000
+/// The time of the machine.
+fn real_time() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).expect("a time after 1970")
+}
+
+fn real_s() -> u64 {
+    real_time().as_secs()
 }
 
 async fn serve(listener: std::net::TcpListener, origin: usize, shared: Arc<Shared>) {
@@ -335,6 +340,16 @@ struct Incomplete {
 }
 
 impl Shared {
+    /// The state, at the present time.
+    fn site(&self) -> MutexGuard<'_, Site> {
+        let mut site = lock(&self.site);
+        if site.settings.clock_runs {
+            let now = u64::try_from(real_time().as_millis());
+            site.now_ms = now.expect("less than 500 million years");
+        }
+        site
+    }
+
     async fn handle(
         &self,
         origin: usize,
@@ -352,7 +367,7 @@ impl Shared {
         let request = Incomplete { method: parts.method, headers: parts.headers };
         let asked = self.note(&place, request, body);
         self.gates.pass(asked.endpoint, Moment::Before).await;
-        let answer = router::answer(&mut lock(&self.site), &place, &asked);
+        let answer = router::answer(&mut self.site(), &place, &asked);
         self.gates.pass(asked.endpoint, Moment::After).await;
         match answer.is_hangup {
             true => Err(std::io::Error::other("hung up")),

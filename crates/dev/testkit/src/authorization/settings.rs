@@ -121,6 +121,9 @@ pub struct Settings {
     pub subject: String,
     /// The begin of the fixture's clock, in seconds since 1970; the time of the start if not set.
     pub now_s: Option<u64>,
+    /// True if the fixture's clock is the machine's, for subjects in processes of their own. Else a
+    /// test moves it.
+    pub clock_runs: bool,
     /// True if the MCP server speaks the stateless revision only, otherwise the handshake
     /// revisions only.
     pub is_stateless: bool,
@@ -148,6 +151,7 @@ impl Default for Settings {
             trusted_keys: Vec::new(),
             subject: "ada".to_owned(),
             now_s: None,
+            clock_runs: false,
             is_stateless: false,
             quirks: Quirks::default(),
         }

@@ -148,7 +148,7 @@ fn code(site: &mut Site, client: &ClientSettings, asked: &Asked) -> Result<Value
     }
     site.books.counts.exchanged_codes += 1;
     let gives_refresh = has_refresh(site, client, &grant);
-    Ok(issue(site, Issue { grant, gives_refresh }))
+    Ok(issue(site, Issue { grant, gives_refresh, nonce: code.nonce }))
 }
 
 fn check_owner(grant: &Grant, client: &ClientSettings) -> Result<(), Fault> {
@@ -195,11 +195,16 @@ fn refresh(site: &mut Site, client: &ClientSettings, asked: &Asked) -> Result<Va
     }
     let is_second = is_second(site, &refresh)?;
     let grant = refreshed(site, refresh.grant, asked)?;
-    let gives_refresh = !is_second && !site.quirks().never_rotates;
-    if gives_refresh && let Some(used) = site.books.refresh.get_mut(&sent) {
+    let is_rotated = !is_second || site.quirks().grace_rotates;
+    let gives_refresh = is_rotated && !site.quirks().never_rotates;
+    // The grace begins with the first use.
+    if gives_refresh
+        && !is_second
+        && let Some(used) = site.books.refresh.get_mut(&sent)
+    {
         used.used_ms = Some(site.now_ms);
     }
-    Ok(issue(site, Issue { grant, gives_refresh }))
+    Ok(issue(site, Issue { grant, gives_refresh, nonce: None }))
 }
 
 /// True if a refresh token comes a second time within its grace. Later, the family ends.
@@ -249,7 +254,7 @@ fn credentials(site: &mut Site, client: &ClientSettings, asked: &Asked) -> Resul
     let (issuer, client) = (client.issuer, client.id.clone());
     let (subject, family) = (client.clone(), site.books.new_family());
     let grant = Grant { issuer, client, subject, scopes, audience, family };
-    Ok(issue(site, Issue { grant, gives_refresh: false }))
+    Ok(issue(site, Issue { grant, gives_refresh: false, nonce: None }))
 }
 
 fn device(site: &mut Site, client: &ClientSettings, asked: &Asked) -> Result<Value, Fault> {
@@ -272,7 +277,7 @@ fn device(site: &mut Site, client: &ClientSettings, asked: &Asked) -> Result<Val
         Consent::Given => {
             site.books.devices.remove(&sent);
             let gives_refresh = has_refresh(site, client, &device.grant);
-            Ok(issue(site, Issue { grant: device.grant, gives_refresh }))
+            Ok(issue(site, Issue { grant: device.grant, gives_refresh, nonce: None }))
         }
     }
 }

@@ -1,6 +1,6 @@
 //! One connection: its requests, its time limits, and its end.
 
-use std::{convert::Infallible, sync::Arc};
+use std::{convert::Infallible, net::IpAddr, sync::Arc};
 
 use http::{HeaderValue, Request, header};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
@@ -21,12 +21,14 @@ const CLOSE: HeaderValue = HeaderValue::from_static("close");
 /// no step for TLS.
 pub(super) async fn serve<R: Respond, S: AsyncRead + AsyncWrite + Unpin>(
     shared: Arc<Shared<R>>,
+    sender: IpAddr,
     stream: S,
     activity: Arc<Activity>,
 ) {
     let service = service_fn(|request: Request<Incoming>| {
         activity.request();
-        let (answering, leaving) = (shared.router.respond(request), &shared.options.leaving);
+        let (answering, leaving) =
+            (shared.router.respond(request, sender), &shared.options.leaving);
         async move {
             let mut answer = answering.await;
             if leaving.has_begun() {

@@ -1,6 +1,6 @@
 //! The way of an encrypted connection up to its first request.
 
-use std::{io, sync::Arc};
+use std::{io, net::IpAddr, sync::Arc};
 
 use narthex_tls::{ServerTls, TlsStream};
 use tokio::{
@@ -41,6 +41,7 @@ enum Fault {
 pub(super) async fn serve<R: Respond>(
     shared: Arc<Shared<R>>,
     tls: ServerTls,
+    sender: IpAddr,
     stream: TcpStream,
     waiting: OwnedSemaphorePermit,
 ) {
@@ -62,7 +63,7 @@ pub(super) async fn serve<R: Respond>(
         Err(_elapsed) => return shared.router.handshake_failed("tls_timeout"),
     };
     let Some(_slot) = shared.connections.take() else { return };
-    connection::serve(shared, stream, activity).await;
+    connection::serve(shared, sender, stream, activity).await;
 }
 
 async fn shake(

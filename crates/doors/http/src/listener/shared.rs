@@ -1,6 +1,6 @@
 //! The parts that the ways of a connection share.
 
-use std::{convert::Infallible, sync::Arc};
+use std::{convert::Infallible, net::IpAddr, sync::Arc};
 
 use bytes::Bytes;
 use http::{Request, Response};
@@ -20,10 +20,12 @@ pub trait Respond: Send + Sync + 'static {
     /// The type of its answers' bodies.
     type Body: Body<Data = Bytes, Error = Infallible> + Send + 'static;
 
-    /// Answers one request. The connection stores the future, so it should be small.
+    /// Answers one request, from the other end of a connection at this address. The connection
+    /// stores the future, so it should be small.
     fn respond(
         &self,
         request: Request<Incoming>,
+        sender: IpAddr,
     ) -> impl Future<Output = Response<Self::Body>> + Send;
 
     /// Notes that a client made no TLS connection. The reason is one of the program's own words.

@@ -3,16 +3,22 @@
 use http::Method;
 use narthex_oauth::server::DoorPath;
 
-use super::{ROUTES, Route, Target};
+use super::{Caching, ROUTES, Route, Target};
 
 /// The routes that are served at one path.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Place<'p> {
     /// The routes of the path; at least one.
     routes: &'static [Route],
-    /// The segments of the path that match braces, still encoded.
+    /// The segments of the path that match braces, still encoded. The workspace of an MCP endpoint
+    /// is not among them.
     pub(crate) segments: Segments<'p>,
+    /// The workspace that the path of an MCP endpoint names, still encoded.
+    pub(crate) workspace: Option<&'p str>,
 }
+
+/// The beginning of the paths of MCP endpoints that name a workspace.
+const IN_WORKSPACE: &str = "/mcp/w/{workspace}";
 
 /// The segments that match the braces of a template, in their order; empty strings for missing
 /// braces.
@@ -30,14 +36,29 @@ pub(crate) fn find(path: &str) -> Option<Place<'_>> {
         ROUTES.iter().enumerate().find_map(|(index, route)| Some((index, matching(route)?)))?;
     let is_same = |route: &&Route| route.template == ROUTES[first].template;
     let same = ROUTES[first..].iter().take_while(is_same).count();
-    Some(Place { routes: &ROUTES[first..first + same], segments })
+    let routes = &ROUTES[first..first + same];
+    if ROUTES[first].template.starts_with(IN_WORKSPACE) {
+        let [workspace, alias, tool] = segments;
+        return Some(Place { routes, segments: [alias, tool, ""], workspace: Some(workspace) });
+    }
+    Some(Place { routes, segments, workspace: None })
 }
 
-/// True if the path is `/mcp/` and one more segment, or `/mcp/p/` and one more.
+/// True for the path of a public document, which any cache may store (C12).
+pub(crate) fn is_public_document(path: &str) -> bool {
+    find(path).is_some_and(|place| place.first().caching == Caching::PublicDocument)
+}
+
+/// True if the path is `/mcp/` and one more segment, or `/mcp/p/` and one more, or one of these or
+/// nothing after `/mcp/w/` and a workspace.
 fn is_below_mcp(path: &str) -> bool {
-    let below = path.strip_prefix("/mcp/");
-    let below = below.map(|below| below.strip_prefix("p/").unwrap_or(below));
-    below.is_some_and(|name| !name.is_empty() && !name.contains('/'))
+    let Some(below) = path.strip_prefix("/mcp/") else { return false };
+    let segments: Vec<_> = below.split('/').collect();
+    let rest = match segments.as_slice() {
+        ["w", _workspace, rest @ ..] => rest,
+        all => all,
+    };
+    !segments.contains(&"") && matches!(rest, [] | [_] | ["p", _])
 }
 
 impl Place<'_> {
@@ -55,7 +76,7 @@ impl Place<'_> {
     /// to the endpoint of its server.
     pub(crate) fn endpoint(&self, path: &str) -> Option<DoorPath> {
         match self.first().target {
-            Target::ToolCall => DoorPath::parse(&format!("/mcp/{}", self.segments[0])),
+            Target::ToolCall => DoorPath::parse(path.rsplit_once("/tools/")?.0),
             target if target.is_mcp() => DoorPath::parse(path),
             _ => None,
         }
@@ -150,7 +171,10 @@ mod tests {
             "/mcp/a/b",
             "/mcp/p//",
             "/mcp/p/work/x",
-            "/mcp/w/work",
+            "/mcp/w//",
+            "/mcp/w//git",
+            "/mcp/w/team//",
+            "/mcp/w/team/p/work/x",
             "/mcp/a/tools/b/",
             "/mcpx",
             "/MCP",
@@ -163,6 +187,53 @@ mod tests {
         for path in unknown.into_iter().chain(more).chain(nested) {
             assert_eq!(found(path), None, "{path}");
         }
+    }
+
+    #[test]
+    fn door_r2_paths_in_a_workspace_find_the_routes_of_their_endpoints() {
+        for (path, template, segments) in [
+            ("/mcp/w", "/mcp/{alias}", ["w", "", ""]),
+            ("/mcp/w/team", "/mcp/w/{workspace}", ["", "", ""]),
+            ("/mcp/w/team/", "/mcp/w/{workspace}", ["", "", ""]),
+            ("/mcp/w/team/git", "/mcp/w/{workspace}/{alias}", ["git", "", ""]),
+            ("/mcp/w/team/git/", "/mcp/w/{workspace}/{alias}", ["git", "", ""]),
+            ("/mcp/w/team/p/work/", "/mcp/w/{workspace}/p/{profile}", ["work", "", ""]),
+            (
+                "/mcp/w/team/git/tools/log",
+                "/mcp/w/{workspace}/{alias}/tools/{tool}",
+                ["git", "log", ""],
+            ),
+            // A workspace that is called as a part of other paths.
+            ("/mcp/w/tools/log", "/mcp/w/{workspace}/{alias}", ["log", "", ""]),
+        ] {
+            let found = find(path).map(|place| (place.first().template, place.segments));
+            assert_eq!(found, Some((template, segments)), "{path}");
+        }
+    }
+
+    /// R2: each MCP endpoint is a resource of its own, and a posted call is one of its server's.
+    #[test]
+    fn door_r2_each_endpoint_is_the_resource_of_its_path() {
+        let endpoint = |path| {
+            let place = find(path).unwrap();
+            let named = place.workspace.map(str::to_owned);
+            (place.endpoint(path).map(|path| path.as_str().to_owned()), named)
+        };
+        for (path, resource, workspace) in [
+            ("/mcp", "/mcp", None),
+            ("/mcp/git/", "/mcp/git", None),
+            ("/mcp/p/work", "/mcp/p/work", None),
+            ("/mcp/git/tools/a%2Fb", "/mcp/git", None),
+            ("/mcp/tools/tools/tools", "/mcp/tools", None),
+            ("/mcp/w/team", "/mcp/w/team", Some("team")),
+            ("/mcp/w/team/git", "/mcp/w/team/git", Some("team")),
+            ("/mcp/w/team/p/work", "/mcp/w/team/p/work", Some("team")),
+            ("/mcp/w/team/git/tools/log", "/mcp/w/team/git", Some("team")),
+        ] {
+            let wanted = (Some(resource.to_owned()), workspace.map(str::to_owned));
+            assert_eq!(endpoint(path), wanted, "{path}");
+        }
+        assert_eq!(endpoint("/api/status"), (None, None));
     }
 
     #[test]

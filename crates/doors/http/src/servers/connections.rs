@@ -76,7 +76,9 @@ impl Asked<'_> {
         self.query(&[])?;
         let (workspace, control) = (self.workspace()?, self.control()?);
         let user = self.user_of_path(&workspace)?;
-        control.disconnect(&workspace, &self.segment(2), &user, &self.by()).await?;
+        let sees_all = self.principal.has_any(&workspace, AUTHOR);
+        let server = self.segment(2);
+        control.disconnect(&workspace, &server, &user, sees_all, &self.by()).await?;
         Ok(respond::empty(StatusCode::NO_CONTENT))
     }
 

@@ -32,6 +32,7 @@ pub(crate) struct ConsentForm {
     /// CSRF token of the page.
     pub(crate) csrf: String,
     pub(crate) decision: Decision,
-    /// The servers that the program sees: a choice of the page.
-    pub(crate) servers: String,
+    /// The servers that the program sees: a choice of the page. An approval needs it.
+    #[schemars(default, with = "String")]
+    pub(crate) servers: Option<String>,
 }

@@ -265,12 +265,27 @@ pub(crate) struct ServerSignIn {
     pub(crate) expires_at: Option<Time>,
     /// True if the token can be renewed without a human.
     pub(crate) can_renew: bool,
+    /// Origin of narthex's client id there: `entry`, `settings` (the section `oauth.clients`),
+    /// `document` or `registration`. Null if it is not known now.
+    pub(crate) client_origin: Option<ClientIdOrigin>,
+    /// Name of the client in the settings, if it is one of them.
+    pub(crate) client_setting: Option<String>,
     /// Time of the last request for tokens that succeeded.
     pub(crate) succeeded_at: Option<Time>,
     /// Time of the last request for tokens that failed.
     pub(crate) failed_at: Option<Time>,
     /// Cause of the last failure, if no request has succeeded since.
     pub(crate) failure: Option<String>,
+}
+
+/// The origin of narthex's client id at an authorization server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum ClientIdOrigin {
+    Entry,
+    Settings,
+    Document,
+    Registration,
 }
 
 /// An open sign-in to a server, which a human finishes in a browser.

@@ -1,29 +1,25 @@
-//! The page on which a human lets a program in, which asked for tokens, and the way to it.
+//! The way of a program that asks for tokens to the page of consent, and the answers of humans.
 //!
-//! All texts of the program are hostile: they are cleaned and escaped, and the page names the host
-//! that the program proved, or says that it proved none. No logo is loaded. Only an address that
-//! was verified gets a redirect.
+//! Only an address that was verified gets a redirect.
 
 use std::sync::Arc;
 
-use http::{HeaderValue, header};
+use http::header;
 use narthex_control::{
     Actor, ActorKind, By, DoorBrowser, DoorChoice, DoorDesk, DoorHuman, DoorStop, KnownClient,
     SignedIn,
 };
 use narthex_model::{ErrorKind, PrincipalId};
 use narthex_oauth::server::{
-    AuthorizeRefusal, Checked, ConsentWarning, PENDING_LIFE, PendingConsent, Prompt, Redirect,
-    RedirectKind,
+    AuthorizeRefusal, Checked, PENDING_LIFE, PendingConsent, Prompt, Redirect, RedirectKind,
 };
 
 use super::{
     Answered, Kept, Visitor,
-    choices::Choice,
+    choices::{Choice, preselected},
+    consent::{Shown, page, policy},
     cookie::ONWARD,
-    is_same, nothing,
-    page::{POLICY, escaped, html, put, safe},
-    redirect,
+    is_same, nothing, redirect,
 };
 use crate::{
     body::RequestBody,
@@ -91,13 +87,14 @@ impl Visitor<'_> {
         match browser {
             Browser::Human(secret, _) | Browser::Local(secret) => {
                 let token = desk.wait(&pending, Some(secret)).await?;
-                self.consent_page(&pending, token.expose(), &browser).await
+                self.consent_page(&pending, token.expose(), &browser, false).await
             }
             Browser::NewLocal => {
                 let secret = desk.visitor()?;
                 let token = desk.wait(&pending, Some(secret.expose())).await?;
                 let known = Browser::Local(secret.expose());
-                let mut response = self.consent_page(&pending, token.expose(), &known).await?;
+                let page = self.consent_page(&pending, token.expose(), &known, false).await;
+                let mut response = page?;
                 self.jar().set(&mut response, Kept::Visitor, secret.expose(), PENDING_LIFE);
                 Ok(response)
             }
@@ -116,7 +113,7 @@ impl Visitor<'_> {
         let browser = self.browser(None)?;
         let Some(acting) = self.acting(&browser) else { return Ok(self.sign_in_for(&token)) };
         let pending = desk.waiting(&token, acting.browser).await?;
-        self.consent_page(&pending, &token, &browser).await
+        self.consent_page(&pending, &token, &browser, false).await
     }
 
     /// Answers a program as the human chose.
@@ -143,9 +140,12 @@ impl Visitor<'_> {
                 Err(Problem::new(ErrorKind::Denied, text))
             }
             Decision::Approve => {
-                let choice = Choice::read(&servers, self.control.home()).ok_or_else(|| {
-                    Problem::new(ErrorKind::Invalid, "choose the servers for the program")
-                })?;
+                let home = self.control.home();
+                let chosen = servers.as_deref().and_then(|servers| Choice::read(servers, home));
+                let Some(choice) = chosen else {
+                    let pending = desk.waiting(&token, acting.browser).await?;
+                    return self.consent_page(&pending, &token, &browser, true).await;
+                };
                 self.let_in(&token, &acting, choice).await
             }
         }
@@ -234,25 +234,32 @@ impl Visitor<'_> {
 
     /// The sign-in page, from which the browser comes back to the page of consent.
     fn sign_in_for(&self, token: &str) -> Response {
-        let mut response = self.ways_in();
+        let mut response = self
+            .ways_in("A program wants to use your servers. You see its request after you sign in.");
         self.jar().set(&mut response, Kept::Onward, &format!("{TO_CONSENT}{token}"), ONWARD);
         response
     }
 
+    /// The page of consent. It names the fault if an approval was sent `unchosen`.
     async fn consent_page(
         &self,
         pending: &PendingConsent,
         token: &str,
         browser: &Browser<'_>,
+        unchosen: bool,
     ) -> Answered {
         let acting = self.acting(browser).ok_or_else(nothing)?;
         let Acting { secret, human, who, is_proved, browser: _ } = acting;
         let choices = self.choices(pending, &human).await?;
+        let before = self.desk()?.remembered(&human, pending);
+        let before = before.map(|known| DoorChoice::of(&known));
         let shown = Shown {
             pending,
             token,
             csrf: &self.control.form_token(secret),
+            chosen: preselected(&choices, before.as_ref()),
             choices: &choices,
+            is_unchosen: unchosen,
             who: &who,
             is_proved,
         };
@@ -292,116 +299,6 @@ fn leave(to: &Redirect) -> Answered {
         location.set_sensitive(true);
     }
     Ok(response)
-}
-
-/// The policy of the page, with the program's address as one to which the form may lead.
-fn policy(pending: &PendingConsent) -> Option<HeaderValue> {
-    let uri = &pending.redirect_uri;
-    let (scheme, _) = uri.as_str().split_once(':')?;
-    let place = uri.place();
-    let source = match uri.kind() {
-        RedirectKind::Web => format!("{scheme}://{place}"),
-        RedirectKind::Loopback => format!("{scheme}://{place}:*"),
-        RedirectKind::PrivateUse => format!("{scheme}:"),
-    };
-    let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"-.+:/[]*".contains(&b);
-    let to_itself = "form-action 'self'";
-    let policy = POLICY.replace(to_itself, &format!("{to_itself} {source}"));
-    HeaderValue::from_str(&policy).ok().filter(|_| source.bytes().all(is_plain))
-}
-
-/// The content of the page of consent.
-struct Shown<'a> {
-    pending: &'a PendingConsent,
-    token: &'a str,
-    csrf: &'a str,
-    choices: &'a [Choice],
-    who: &'a str,
-    /// False if this sign-in proves no human, and one is needed.
-    is_proved: bool,
-}
-
-fn page(shown: &Shown<'_>) -> Response {
-    let pending = shown.pending;
-    let name = safe(pending.client_name.as_str());
-    let title = "Let a program in?";
-    let mut main = format!(
-        "<h1>{title}</h1>\n<p>A program that calls itself <b>{name}</b> wants \
-         to use your servers, and to act for you.</p>\n<dl>\n"
-    );
-    for (word, value) in facts(pending) {
-        put(&mut main, format_args!("<dt>{word}</dt><dd>{}</dd>\n", safe(&value)));
-    }
-    main.push_str("</dl>\n");
-    for warning in pending.warnings() {
-        put(&mut main, format_args!("<p class=\"note\">{}</p>\n", words(warning)));
-    }
-    form(&mut main, shown);
-    put(&mut main, format_args!("<p class=\"hint\">You are {}.</p>\n", safe(shown.who)));
-    html(http::StatusCode::OK, title, "", &main)
-}
-
-fn facts(pending: &PendingConsent) -> Vec<(&'static str, String)> {
-    let host = pending.verified_host.clone();
-    let host = host.unwrap_or_else(|| "none: the name is only its own claim".to_owned());
-    let mut facts = vec![
-        ("proved host", host),
-        ("gets the answer at", pending.redirect_uri.place()),
-        ("exactly", pending.redirect_uri.as_str().to_owned()),
-        ("may use", pending.resource.as_str().to_owned()),
-        ("scopes", pending.scopes.to_string()),
-    ];
-    if let Some(link) = &pending.client_link {
-        facts.push(("says that its page is", link.clone()));
-    }
-    facts
-}
-
-fn words(warning: ConsentWarning) -> &'static str {
-    match warning {
-        ConsentWarning::Loopback => {
-            "This program runs on your own machine. Go on only if you started it just now."
-        }
-        ConsentWarning::PrivateUse => {
-            "The answer goes to a program of your machine by an address of its own. Go on only if \
-             you started it just now."
-        }
-        ConsentWarning::UnverifiedHost => {
-            "The program did not prove that the host above is its own. Go on only if you know it."
-        }
-    }
-}
-
-fn form(main: &mut String, shown: &Shown<'_>) {
-    if !shown.is_proved {
-        main.push_str(
-            "<p class=\"note\">You signed in with a link, which proves no human: sign in with a \
-             passkey or at a provider to let a program in. Denying is always possible.</p>\n",
-        );
-    }
-    let (token, csrf) = (escaped(shown.token), escaped(shown.csrf));
-    put(
-        main,
-        format_args!(
-            "<form method=\"post\" action=\"/consent/{token}\" class=\"decide\">\
-             <input type=\"hidden\" name=\"csrf\" value=\"{csrf}\">\n"
-        ),
-    );
-    if shown.choices.is_empty() {
-        main.push_str(
-            "<input type=\"hidden\" name=\"servers\" value=\"\">\n<p class=\"note\">You have no \
-             servers to give. Ask an admin of a workspace for the role runner.</p>\n",
-        );
-    } else {
-        main.push_str("<label>It sees <select name=\"servers\">\n");
-        for choice in shown.choices {
-            let (value, label) = (escaped(&choice.value()), safe(&choice.label()));
-            put(main, format_args!("<option value=\"{value}\">{label}</option>\n"));
-        }
-        main.push_str("</select></label>\n");
-        main.push_str("<button name=\"decision\" value=\"approve\">Let it in</button>\n");
-    }
-    main.push_str("<button name=\"decision\" value=\"deny\">Deny</button>\n</form>\n");
 }
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
 //! The servers that a human can give to a program: those of the agents whose runs the human may
 //! create, and for operators those of the live configuration.
 
-use narthex_control::{Control, DoorChoice, DoorDesk, DoorHuman, Sees};
-use narthex_model::{AgentName, CatalogKind, PrincipalId, ProfileName, WorkspaceId};
+use narthex_control::{Control, DoorChoice, DoorDesk, DoorHuman, Sees, SignedIn};
+use narthex_model::{AgentName, CatalogKind, PrincipalId, ProfileName, Timestamp, WorkspaceId};
 use narthex_oauth::server::PendingConsent;
 
-use super::{Visitor, nothing};
+use super::{Visitor, nothing, page::Program};
 use crate::problem::Problem;
 
 /// Most agents of one workspace that a page offers.
@@ -14,6 +14,18 @@ const AGENTS_MAX: u32 = 200;
 /// One choice of a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Choice(DoorChoice);
+
+/// The choice that is preselected: one without an alternative, or the one that the program has from
+/// `before`. Else the human has to choose.
+pub(super) fn preselected<'c>(
+    choices: &'c [Choice],
+    before: Option<&DoorChoice>,
+) -> Option<&'c Choice> {
+    match choices {
+        [only] => Some(only),
+        all => all.iter().find(|choice| Some(&choice.0) == before),
+    }
+}
 
 impl Choice {
     /// Reads the value of a form; `None` if it is no choice.
@@ -53,15 +65,18 @@ impl Choice {
 }
 
 impl Visitor<'_> {
-    /// The choices of a human for a request.
+    /// The choices of a human for a request, the widest at the end.
     pub(super) async fn choices(
         &self,
         pending: &PendingConsent,
         human: &DoorHuman,
     ) -> Result<Vec<Choice>, Problem> {
-        let mut all = self.live_choices(pending);
-        if profile_of(pending).is_none() {
-            for workspace in workspaces(self.control, human)? {
+        let Some(path) = pending.resource.path() else { return Ok(Vec::new()) };
+        let mut all = Vec::new();
+        if path.profile().is_none() {
+            let mut places = workspaces(self.control, human)?;
+            places.retain(|one| path.workspace().is_none_or(|named| named == one.as_str()));
+            for workspace in places {
                 let kind = CatalogKind::Agent;
                 let page = self.control.catalog_list(&workspace, kind, "", AGENTS_MAX).await?;
                 let agents = page.items.iter().filter_map(|one| AgentName::new(&one.id).ok());
@@ -71,9 +86,31 @@ impl Visitor<'_> {
                 }));
             }
         }
+        all.extend(self.live_choices());
         let desk = DoorDesk::of(self.control).ok_or_else(nothing)?;
-        all.retain(|choice| desk.may_choose(human, choice).is_ok());
+        all.retain(|choice| {
+            choice.fits(&pending.resource) && desk.may_choose(human, choice).is_ok()
+        });
         Ok(all.into_iter().map(Choice).collect())
+    }
+
+    /// The programs that a human let in, as the page of their account shows them.
+    pub(super) fn programs_of(&self, signed_in: &SignedIn) -> Vec<Program> {
+        let clients = self.clients_of(signed_in);
+        let programs = clients.iter().map(|client| {
+            let (row, name) = (&client.row, client.account.name.as_str());
+            let consent = client.connection.as_ref().map(|connection| &connection.consent);
+            let since = Timestamp::new(row.created_at).to_string();
+            Program {
+                id: row.id.as_str().to_owned(),
+                // The name of the account begins with the workspace.
+                name: name.split_once('/').map_or(name, |(_, name)| name).to_owned(),
+                place: consent.map(|consent| consent.place.clone()).unwrap_or_default(),
+                sees: Choice(DoorChoice::of(client)).label(),
+                since: since.split('T').next().unwrap_or_default().to_owned(),
+            }
+        });
+        programs.collect()
     }
 
     /// True if the page of a request offers this choice to the human.
@@ -87,32 +124,15 @@ impl Visitor<'_> {
         Ok(choices.iter().any(|offered| offered.0 == *choice))
     }
 
-    /// The choices of the live configuration. A request for the endpoint of a profile can only get
-    /// that profile, and one for a server's endpoint gets no profile, whose names differ.
-    fn live_choices(&self, pending: &PendingConsent) -> Vec<DoorChoice> {
+    /// The choices of the live configuration.
+    fn live_choices(&self) -> Vec<DoorChoice> {
         let home = self.control.home();
         let of_home = |sees| DoorChoice { workspace: home.clone(), sees };
         let profiles = self.door.gateway.registry().profiles();
         let usable = profiles.iter().filter(|one| one.profile.is_some());
         let profiles = usable.filter_map(|one| ProfileName::new(&one.name).ok());
-        let profiles: Vec<_> = profiles.collect();
-        match profile_of(pending) {
-            Some(name) => {
-                let named = profiles.into_iter().filter(|profile| profile.as_str() == name);
-                named.map(Sees::Profile).map(of_home).collect()
-            }
-            None => {
-                let is_for_all = pending.resource.as_str().ends_with("/mcp");
-                let profiles = profiles.into_iter().filter(|_| is_for_all).map(Sees::Profile);
-                std::iter::once(Sees::Live).chain(profiles).map(of_home).collect()
-            }
-        }
+        profiles.map(Sees::Profile).chain([Sees::Live]).map(of_home).collect()
     }
-}
-
-/// The profile at whose endpoint the program wants to work.
-fn profile_of(pending: &PendingConsent) -> Option<&str> {
-    pending.resource.as_str().rsplit_once("/mcp/p/").map(|(_, name)| name)
 }
 
 /// The workspaces whose agents a human may give.
@@ -139,5 +159,19 @@ mod tests {
         for bad in ["", "all", "profile", "profile A b", "agent team", "agent team reader x"] {
             assert_eq!(Choice::read(bad, &home), None, "{bad}");
         }
+    }
+
+    #[test]
+    fn door_a6_no_wider_choice_than_before_is_preselected() {
+        let home = WorkspaceId::default();
+        let read = |text: &str| Choice(Choice::read(text, &home).unwrap());
+        let (live, agent) = (read("live"), read("agent default reader"));
+        assert_eq!(preselected(&[], None), None);
+        assert_eq!(preselected(std::slice::from_ref(&live), None), Some(&live));
+        let both = [agent.clone(), live.clone()];
+        assert_eq!(preselected(&both, None), None);
+        assert_eq!(preselected(&both, Some(&agent.0)), Some(&agent));
+        let gone = read("agent default gone");
+        assert_eq!(preselected(&both, Some(&gone.0)), None);
     }
 }

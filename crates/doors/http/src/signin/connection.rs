@@ -32,7 +32,8 @@ impl Visitor<'_> {
     pub(super) async fn connection(&self) -> Answered {
         let (workspace, server) = self.connection_place()?;
         let Some((token, signed_in)) = self.session()? else {
-            let mut response = self.ways_in();
+            let mut response =
+                self.ways_in("You connect your account to a server after you sign in.");
             let onward = format!("{workspace}/{KEPT}{server}");
             self.jar().set(&mut response, Kept::Onward, &onward, ONWARD);
             return Ok(response);
@@ -64,7 +65,9 @@ impl Visitor<'_> {
                 Ok(onward(server.as_str(), &self.control.connect(wanted, &by).await?))
             }
             ConnectionVerb::Disconnect => {
-                self.control.disconnect(&workspace, server.as_str(), &user, &by).await?;
+                let sees_all = principal.has_any(&workspace, AUTHOR);
+                let name = server.as_str();
+                self.control.disconnect(&workspace, name, &user, sees_all, &by).await?;
                 redirect(&connection_path(&workspace, server.as_str()))
             }
         }
@@ -113,7 +116,7 @@ fn page(connection: &UserConnection, who: &str, csrf: &str) -> Response {
     put(
         &mut main,
         format_args!(
-            "</dl>\n<p>Runs that you drive use this server as you. Other humans' runs do not.</p>\n\
+            "</dl>\n<p>Runs that you drive use this server as you. Runs of others do not.</p>\n\
              <form method=\"post\">\
              <input type=\"hidden\" name=\"csrf\" value=\"{csrf}\">\n\
              <button name=\"verb\" value=\"connect\">{}</button>\n",
@@ -137,7 +140,7 @@ fn onward(server: &str, begun: &SignInBegun) -> Response {
     let host = url.host_str().unwrap_or_default();
     let main = format!(
         "<h1>Connect to {}</h1>\n<p>Sign in at <strong>{}</strong>, and allow narthex to use the \
-         server as you.</p>\n<a class=\"button\" rel=\"noreferrer\" href=\"{}\">Continue at \
+         server as you.</p>\n<a class=\"button strong\" rel=\"noreferrer\" href=\"{}\">Continue at \
          {}</a>\n",
         safe(server),
         safe(host),

@@ -51,7 +51,8 @@ impl Visitor<'_> {
     pub(super) async fn decision(&self) -> Answered {
         let (workspace, id) = self.place()?;
         let Some((token, signed_in)) = self.session()? else {
-            let mut response = self.ways_in();
+            let mut response =
+                self.ways_in("You decide the request of an agent after you sign in.");
             let onward = format!("{workspace}/{}", id.to_text());
             self.jar().set(&mut response, Kept::Onward, &onward, ONWARD);
             return Ok(response);
@@ -169,7 +170,7 @@ fn used(error: &ConsentError, path: &str) -> Response {
 fn page(shown: &Shown<'_>) -> Response {
     let row = shown.row;
     let (title, told) = match row.status {
-        GrantRequestStatus::Pending => ("May it?", "waits for you"),
+        GrantRequestStatus::Pending => ("Approve this request?", "waits for you"),
         GrantRequestStatus::Approved => ("Approved", "was approved"),
         GrantRequestStatus::Denied => ("Denied", "was denied"),
         GrantRequestStatus::Expired => ("Too late", "was not decided in time"),
@@ -186,7 +187,7 @@ fn page(shown: &Shown<'_>) -> Response {
         &mut main,
         format_args!(
             "<h2>What the agent says about it</h2>\n<blockquote>{}</blockquote>\n<p \
-             class=\"hint\">These are words of the agent; no human has checked them.</p>\n",
+             class=\"hint\">The agent wrote this. No human has checked it.</p>\n",
             safe(reason)
         ),
     );
@@ -230,7 +231,7 @@ fn facts(shown: &Shown<'_>) -> Vec<(&'static str, String)> {
         }
     }
     if let Some(warning) = &shown.warning {
-        facts.push(("look out", warning.clone()));
+        facts.push(("warning", warning.clone()));
     }
     if row.of.details().get("arguments_digest").is_some() {
         let unknown = "the agent gave only their digest, so they cannot be shown here";
@@ -259,7 +260,7 @@ fn durations(main: &mut String, shown: &Shown<'_>) {
         }
         None => (String::new(), format!(" while it is the turn of {driver}")),
     };
-    main.push_str("<h2>Whose calls it would count for</h2>\n<dl>\n");
+    main.push_str("<h2>Calls that an approval covers</h2>\n<dl>\n");
     for word in words(row) {
         let told = match (word, row.session) {
             ("once", Some(_)) => format!("the next call{of} in this session that needs it{when}"),
@@ -276,8 +277,8 @@ fn durations(main: &mut String, shown: &Shown<'_>) {
 fn form(main: &mut String, shown: &Shown<'_>) {
     if shown.needs_proof {
         main.push_str(
-            "<p class=\"note\">You signed in with a link, which an operator can make: sign in with \
-             a passkey or at a provider to approve. Denying is always possible.</p>\n",
+            "<p class=\"note\">You signed in with a link, which proves no human. To approve, sign \
+             in with a passkey or at a provider. You can always deny.</p>\n",
         );
     }
     let (csrf, consent) = (escaped(shown.csrf), escaped(shown.consent));

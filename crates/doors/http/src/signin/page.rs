@@ -3,17 +3,17 @@
 //! All text from outside is escaped when it is put into a page. The policy of the page allows no
 //! script and no style except our two files, and forbids frames around the page.
 
-use std::{fmt::Write, sync::Arc};
+use std::fmt::Write;
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, StatusCode, header};
-use narthex_control::{CreatedLink, KnownClient, PasskeyRow, SignedIn};
-use narthex_definitions::harmless;
+use narthex_control::{CreatedLink, PasskeyRow, SignedIn};
 use narthex_model::{Timestamp, command::narthex};
 
 use super::status;
-pub(super) use crate::html::escaped;
+pub(super) use crate::html::{escaped, safe};
 use crate::{
+    html::sentence,
     problem::Problem,
     respond::{self, Response},
     server_sign_in::Ended,
@@ -31,15 +31,12 @@ pub(super) const POLICY: &str = "default-src 'none'; script-src 'self'; style-sr
 const STILL: &str = "default-src 'none'; style-src 'self'; form-action 'none'; base-uri 'none'; \
                      frame-ancestors 'none'";
 
-/// Maximum number of characters of a text of others that a page shows.
-const SHOWN_MAX: usize = 4_000;
-
 /// The data of the page of a signed-in human.
 pub(super) struct Shown<'a> {
     pub(super) signed_in: &'a SignedIn,
     pub(super) passkeys: Vec<PasskeyRow>,
-    /// The clients that the human let in at the door.
-    pub(super) clients: Vec<Arc<KnownClient>>,
+    /// The programs that the human let in at the door.
+    pub(super) programs: Vec<Program>,
     pub(super) csrf: String,
     /// True if passkeys work at this address.
     pub(super) has_passkeys: bool,
@@ -52,9 +49,25 @@ pub(super) struct Shown<'a> {
     pub(super) needs_proof: bool,
 }
 
-/// The page with all ways to sign in.
-pub(super) fn sign_in(providers: &[&str], has_passkeys: bool) -> Response {
+/// A program that a human let in at the door.
+pub(super) struct Program {
+    /// The id of its registered client.
+    pub(super) id: String,
+    pub(super) name: String,
+    /// The place at which it gets answers.
+    pub(super) place: String,
+    /// The servers that it may use, in words.
+    pub(super) sees: String,
+    /// The date of its first consent.
+    pub(super) since: String,
+}
+
+/// The page with all ways to sign in, and the reason for the sign-in, which may be empty.
+pub(super) fn sign_in(reason: &str, providers: &[&str], has_passkeys: bool) -> Response {
     let mut main = String::from("<h1>Sign in</h1>\n");
+    if !reason.is_empty() {
+        put(&mut main, format_args!("<p>{}</p>\n", escaped(reason)));
+    }
     if has_passkeys {
         main.push_str(
             "<button id=\"sign-in\" hidden>Sign in with a passkey</button>\n\
@@ -78,8 +91,8 @@ pub(super) fn sign_in(providers: &[&str], has_passkeys: bool) -> Response {
         (_, [_, ..]) => "No account at a provider? Ask an operator for a one-time link.",
         (true, []) => "No passkey here yet? Ask an operator for a one-time link.",
         (false, []) => {
-            "Passkeys need a name instead of an address, and there is no provider: ask an operator \
-             for a one-time link."
+            "Passkeys do not work at this numeric address, and there is no provider. Ask an \
+             operator for a one-time link."
         }
     });
     main.push_str("</p>\n");
@@ -92,7 +105,7 @@ pub(super) fn link(name: &str) -> Response {
     let main = format!(
         "<h1>Sign in as {name}?</h1>\n\
          <form method=\"post\"><button>Sign in as {name}</button></form>\n\
-         <p class=\"hint\">This link works once. Did you not ask for it? Close this page.</p>\n"
+         <p class=\"hint\">This link works once. If you did not ask for it, close this page.</p>\n"
     );
     html(StatusCode::OK, "Sign in", "", &main)
 }
@@ -105,7 +118,7 @@ pub(super) fn account(shown: &Shown<'_>) -> Response {
         unproved(&mut main, shown);
     }
     passkeys(&mut main, shown, &csrf);
-    clients(&mut main, shown, &csrf);
+    programs(&mut main, shown, &csrf);
     if shown.signed_in.account.is_operator {
         invite(&mut main, shown, &csrf);
     }
@@ -125,21 +138,21 @@ fn unproved(main: &mut String, shown: &Shown<'_>) {
         (true, true) => "with a passkey or at a provider",
         (true, false) => "with a passkey",
         (false, true) => "at a provider",
-        (false, false) => "at an address with a name, with a passkey,",
+        (false, false) => "with a passkey at an address that is a name",
     };
     let so = match (shown.needs_proof, shown.adds_passkeys) {
         (true, true) => "To approve anything, add a passkey, sign out, and sign in with it.".into(),
         (true, false) => format!("To approve anything, sign in {ways}."),
         (false, _) => format!(
-            "Your approvals are valid, but are marked as advisory; sign in {ways} to approve with \
-             proof."
+            "Your approvals count, but are marked as advisory. To approve with proof, sign in \
+             {ways}."
         ),
     };
     put(
         main,
         format_args!(
-            "<p class=\"note\">You signed in with a link. A link proves no human, since a program \
-             may have read it. {so}</p>\n"
+            "<p class=\"note\">You signed in with a link. A program can read a link, so it does \
+             not prove that you are a human. {so}</p>\n"
         ),
     );
 }
@@ -171,29 +184,30 @@ fn passkeys(main: &mut String, shown: &Shown<'_>, csrf: &str) {
              <noscript><p>Passkeys need JavaScript.</p></noscript>\n"
         }
         (true, false) => {
-            "<p class=\"note\">Your link adds no passkey. Ask an operator who signs in with a \
-             passkey or at a provider: the links that they make on this page add one.</p>\n"
+            "<p class=\"note\">Your link adds no passkey. For a link that adds one, ask an \
+             operator who signs in with a passkey or at a provider.</p>\n"
         }
-        (false, _) => "<p class=\"note\">Passkeys need a name instead of an address.</p>\n",
+        (false, _) => "<p class=\"note\">Passkeys do not work at this numeric address.</p>\n",
     });
 }
 
-/// Lists the clients that the human let in, each with a button that revokes it.
-fn clients(main: &mut String, shown: &Shown<'_>, csrf: &str) {
-    if shown.clients.is_empty() {
+/// Lists the programs that the human let in, each with a button that revokes it.
+fn programs(main: &mut String, shown: &Shown<'_>, csrf: &str) {
+    if shown.programs.is_empty() {
         return;
     }
     main.push_str("<h2>Programs that act for you</h2>\n<ul>\n");
-    for client in &shown.clients {
-        let (id, name) = (escaped(client.row.id.as_str()), escaped(client.account.name.as_str()));
-        let place = client.connection.as_ref().map(|known| escaped(&known.consent.place));
-        let place = place.unwrap_or_default();
+    for program in &shown.programs {
+        let Program { id, name, place, sees, since } = program;
+        let (id, name) = (escaped(id), safe(name));
+        let (place, sees, since) = (safe(place), safe(sees), escaped(since));
         put(
             main,
             format_args!(
-                "<li><span>{name} at {place}</span><form method=\"post\" \
-                 action=\"/signin/clients/{id}/remove\"><input type=\"hidden\" name=\"csrf\" \
-                 value=\"{csrf}\"><button>Revoke</button></form></li>\n"
+                "<li><span><b>{name}</b> at {place}<small>uses {sees}, since {since}</small></span>\
+                 <form method=\"post\" action=\"/signin/clients/{id}/remove\"><input \
+                 type=\"hidden\" name=\"csrf\" value=\"{csrf}\"><button \
+                 aria-label=\"Revoke {name}\">Revoke</button></form></li>\n"
             ),
         );
     }
@@ -203,8 +217,8 @@ fn clients(main: &mut String, shown: &Shown<'_>, csrf: &str) {
 /// The form with which an operator creates a link for another human.
 fn invite(main: &mut String, shown: &Shown<'_>, csrf: &str) {
     let adds = match (shown.has_passkeys, shown.links_add_passkeys) {
-        (true, true) => " and lets them add a passkey",
-        (true, false) => ", and adds no passkey",
+        (true, true) => " It lets them add a passkey.",
+        (true, false) => " It adds no passkey.",
         (false, _) => "",
     };
     let create = narthex("users create NAME", &[]);
@@ -216,8 +230,8 @@ fn invite(main: &mut String, shown: &Shown<'_>, csrf: &str) {
              <input type=\"hidden\" name=\"csrf\" value=\"{csrf}\">\
              <label>Name of their account <input name=\"name\" maxlength=\"128\" required></label>\
              <button>Make a link</button></form>\n\
-             <p class=\"hint\">The link signs them in once, within 15 minutes{adds}. Make their \
-             account with <code>{create}</code>.</p>\n"
+             <p class=\"hint\">The link signs them in once, within 15 minutes.{adds} Their \
+             account has to exist. To create it:<code class=\"command\">{create}</code></p>\n"
         ),
     );
 }
@@ -230,16 +244,16 @@ pub(super) fn made_link(made: &CreatedLink) -> Response {
     let adds = match adds_passkey {
         true => format!("{name} can add a passkey with it."),
         false => format!(
-            "{name} can add no passkey with it. To make one that adds a passkey, sign in with a \
-             passkey or at a provider."
+            "{name} can add no passkey with it. For a link that adds one, sign in with a passkey \
+             or at a provider first."
         ),
     };
     let main = format!(
         "<h1>A link for {name}</h1>\n\
          <input readonly aria-label=\"Link\" value=\"{url}\">\n\
          <p>It works once, until {until}. {adds}</p>\n\
-         <p class=\"note\">Send it to {name} alone: the human who opens it is signed in as \
-         {name}. This page shows it only now.</p>\n\
+         <p class=\"note\">Send it to {name} only: the person who opens it is signed in as \
+         {name}. This page shows the link only once.</p>\n\
          <a class=\"button\" href=\"/signin\">To the sign-in page</a>\n"
     );
     html(StatusCode::OK, "A link", "", &main)
@@ -247,7 +261,7 @@ pub(super) fn made_link(made: &CreatedLink) -> Response {
 
 /// The page that explains a problem.
 pub(super) fn failure(problem: &Problem) -> Response {
-    let detail = escaped(problem.detail());
+    let detail = escaped(&sentence(problem.detail()));
     let main = format!(
         "<h1>That did not work</h1>\n<p role=\"alert\">{detail}</p>\n\
          <a class=\"button\" href=\"/signin\">To the sign-in page</a>\n"
@@ -326,12 +340,6 @@ fn private(response: Response) -> Response {
     response
 }
 
-/// Escapes text that others wrote: hidden characters, changes of the text's direction, and markup
-/// have no effect.
-pub(super) fn safe(text: &str) -> String {
-    escaped(&harmless(text, SHOWN_MAX))
-}
-
 pub(super) fn put(main: &mut String, text: std::fmt::Arguments<'_>) {
     main.write_fmt(text).expect("a string takes everything");
 }
@@ -372,6 +380,7 @@ mod tests {
     fn pages_have_no_inline_scripts_or_styles() {
         for text in [
             include_str!("page.rs").split("#[cfg(test)]").next().unwrap(),
+            include_str!("consent.rs"),
             include_str!("decision.rs"),
         ] {
             for word in

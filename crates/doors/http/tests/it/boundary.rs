@@ -4,7 +4,7 @@ use http::{Method, StatusCode};
 use http_body_util::BodyExt;
 use narthex_audit::Audit;
 use narthex_gateway::{Gateway, GatewayOptions};
-use narthex_http::{Access, ROUTES, Route};
+use narthex_http::{Access, Caching, ROUTES, Route};
 use narthex_policy::RunPolicy;
 use narthex_wire::Limits;
 
@@ -134,8 +134,8 @@ async fn d4_each_token_opens_only_routes_of_its_kind() {
     }
 }
 
-/// S27: no cache may store an answer, and no browser may guess its type, for all callers and
-/// answers. Successful answers of MCP have separate rules.
+/// S27, C12: no cache may store an answer, except a public document, and no browser may guess its
+/// type, for all callers and answers. Successful answers of MCP have separate rules.
 #[tokio::test]
 async fn s27_answers_are_not_cached_and_their_type_is_not_guessed() {
     let world = World::empty();
@@ -149,9 +149,37 @@ async fn s27_answers_are_not_cached_and_their_type_is_not_guessed() {
             if matches!(access, Some(Access::Client)) && answer.status().is_success() {
                 continue;
             }
-            assert_eq!(answer.headers()["cache-control"], "no-store", "{what}");
+            let kept = cached(&path, answer.status());
+            assert_eq!(answer.headers()["cache-control"], kept, "{what}");
             assert_eq!(answer.headers()["x-content-type-options"], "nosniff", "{what}");
         }
+    }
+}
+
+/// The caching of an answer at a path.
+fn cached(path: &str, status: StatusCode) -> &'static str {
+    let mut routes = ROUTES.iter().filter(|route| filled(route.template) == path);
+    let is_document = routes.any(|route| route.caching == Caching::PublicDocument);
+    if is_document && status == StatusCode::OK { "public, max-age=300" } else { "no-store" }
+}
+
+/// C12: a route that any cache may store only reads, and needs no proof: its answer is the same for
+/// all callers.
+#[test]
+fn oauth_c12_public_documents_are_read_without_a_proof() {
+    let is_document = |route: &&Route| route.caching == Caching::PublicDocument;
+    let documents: Vec<_> = ROUTES.iter().filter(is_document).collect();
+    let is_known = |route: &&Route| {
+        route.template.starts_with("/.well-known/")
+            || route.template == "/oauth/client-metadata.json"
+    };
+    let known: Vec<_> = ROUTES.iter().filter(is_known).map(|route| route.template).collect();
+    let listed: Vec<_> = documents.iter().map(|route| route.template).collect();
+    assert_eq!(listed, known);
+    for route in documents {
+        assert_eq!(route.methods, "GET, HEAD", "{}", route.template);
+        let Access::Own(proof) = route.access else { panic!("{}", route.template) };
+        assert!(proof.starts_with("none: "), "{}: {proof}", route.template);
     }
 }
 

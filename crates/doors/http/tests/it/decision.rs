@@ -75,7 +75,13 @@ async fn x_m56_a_human_decides_on_a_page() {
 
     let page = browser.request(Method::GET, &path).send().await;
     let text = page.text();
-    for part in ["May it?", "demo.write", "<dd>writer</dd>", "<dd>session</dd>", "admin token"] {
+    for part in [
+        "Approve this request?",
+        "demo.write",
+        "<dd>writer</dd>",
+        "<dd>session</dd>",
+        "admin token",
+    ] {
         assert!(text.contains(part), "{part}: {text}");
     }
     assert!(text.contains("&lt;script&gt;alert(1)&lt;/script&gt; \\u{202e}ecirp"), "{text}");

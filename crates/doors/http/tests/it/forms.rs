@@ -19,7 +19,11 @@ pub(crate) fn are_described(path: &str, page: &str) {
         let schema = schema(to);
         let members = schema["properties"].as_object();
         let members: BTreeSet<_> = members.into_iter().flatten().map(|(name, _)| &**name).collect();
-        assert_eq!(fields, members, "the form for {to}: on the page, and described");
+        assert!(fields.is_subset(&members), "the form for {to}: {fields:?}, described {members:?}");
+        let required = schema["required"].as_array();
+        let required: BTreeSet<_> =
+            required.into_iter().flatten().filter_map(|name| name.as_str()).collect();
+        assert!(required.is_subset(&fields), "the form for {to}: {fields:?} of {required:?}");
     }
 }
 

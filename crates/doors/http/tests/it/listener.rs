@@ -1,6 +1,10 @@
 //! Tests of the listener over real connections: limits of number and time, and its shutdown.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+    time::Duration,
+};
 
 use bytes::Bytes;
 use http::{Request, Response};
@@ -55,7 +59,7 @@ struct Gate {
 impl Respond for Gate {
     type Body = Full<Bytes>;
 
-    async fn respond(&self, _request: Request<Incoming>) -> Response<Full<Bytes>> {
+    async fn respond(&self, _request: Request<Incoming>, _sender: IpAddr) -> Response<Full<Bytes>> {
         self.begun.notify_one();
         self.go_on.notified().await;
         Response::new(Full::from("done\n"))

@@ -1,7 +1,7 @@
 //! Tests of the encrypted listener: handshakes, their limits, and clients without TLS.
 
 use std::{
-    net::SocketAddr,
+    net::{IpAddr, SocketAddr},
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -36,7 +36,7 @@ struct Record {
 impl Respond for Record {
     type Body = Full<Bytes>;
 
-    async fn respond(&self, _request: Request<Incoming>) -> Response<Full<Bytes>> {
+    async fn respond(&self, _request: Request<Incoming>, _sender: IpAddr) -> Response<Full<Bytes>> {
         Response::new(Full::from("served\n"))
     }
 

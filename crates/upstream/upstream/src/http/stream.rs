@@ -11,7 +11,7 @@ use narthex_wire::{Message, MessageError, MessageKind, SseParser, method, rpc};
 use tokio::{task::JoinHandle, time::Instant};
 use tokio_util::sync::DropGuard;
 
-use super::{CancelOnDrop, HttpLink};
+use super::{CancelOnDrop, HttpLink, hidden::SentWith};
 use crate::{
     Frame, LinkError, LinkEvent, aside,
     aside::{BATCH_MAX, is_large},
@@ -42,7 +42,9 @@ pub(crate) struct HttpStream {
     /// True if failures of this stream prove nothing about the server.
     pub(super) is_blameless: bool,
     /// The first frame, which was read before the caller polled.
-    first: Option<Frame>,
+    pub(super) first: Option<Frame>,
+    /// The request, while its answer is to be searched for a refusal.
+    pub(super) unsearched: Option<SentWith>,
     /// True if the first frame was checked for words about the session, or needs no check.
     is_looked_at: bool,
 }
@@ -209,8 +211,18 @@ impl HttpStream {
         let events = Events::new(&link);
         let (body, guard) = (Some(body), Some(guard));
         let is_looked_at = link.session().is_none();
-        let (resume, is_blameless, first) = (None, false, None);
-        Self { link, id, events, body, guard, resume, is_blameless, first, is_looked_at }
+        Self {
+            link,
+            id,
+            events,
+            body,
+            guard,
+            resume: None,
+            is_blameless: false,
+            first: None,
+            unsearched: None,
+            is_looked_at,
+        }
     }
 
     pub(super) fn link(&self) -> &Arc<HttpLink> {
@@ -224,6 +236,17 @@ impl HttpStream {
             self.first = Some(self.looked_at(first).await?);
         }
         Ok(())
+    }
+
+    /// The answer, if it is the first frame and arrives at once.
+    pub(super) async fn peek_answer(&mut self) -> Result<Option<&Message>, LinkError> {
+        if self.first.is_none() {
+            self.peek().await?;
+        }
+        match &self.first {
+            Some(Frame::Answer(answer)) => Ok(Some(answer)),
+            Some(_) | None => Ok(None),
+        }
     }
 
     /// The first frame; an error if the frame reports that the session is over.

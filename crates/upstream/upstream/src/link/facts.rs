@@ -3,10 +3,13 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
+use narthex_model::{ExchangeKind, Target};
 use narthex_wire::{Raw, Revision, json::encode_string, meta_key};
 
 /// The member with a server's instructions for models.
 const INSTRUCTIONS: &str = "instructions";
+/// The member of capabilities with extensions, by name.
+const EXTENSIONS: &str = "extensions";
 
 /// The description of the client in the handshake with a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,6 +20,49 @@ pub struct ClientIdentity {
     pub capabilities: Bytes,
     /// The legacy revision that the client proposes.
     pub revision: Revision,
+}
+
+impl ClientIdentity {
+    /// The description for a server, with the extensions that its entry uses (C31).
+    #[must_use]
+    pub(crate) fn declaring(&self, target: &Target) -> Self {
+        let exchange = match target {
+            Target::Stdio(_) => None,
+            Target::Http(target) => target.auth.exchange(),
+        };
+        match exchange.map(|exchange| exchange.kind) {
+            Some(ExchangeKind::IdJag) => Self {
+                capabilities: with_extension(&self.capabilities, meta_key::ENTERPRISE_EXTENSION),
+                ..self.clone()
+            },
+            Some(ExchangeKind::Token) | None => self.clone(),
+        }
+    }
+}
+
+/// Capabilities with one more extension, which has no settings.
+fn with_extension(capabilities: &Bytes, extension: &str) -> Bytes {
+    let members = Raw::new(capabilities).entries();
+    let is_extensions = |key: &str| key == EXTENSIONS;
+    let known = members.iter().find(|(key, _)| is_extensions(key));
+    let known = known.map(|(_, value)| value.entries()).unwrap_or_default();
+    let known = known.into_iter().filter(|(key, _)| key != extension);
+    let mut extensions: Vec<_> = known.map(|(key, value)| member(&key, value.as_bytes())).collect();
+    extensions.push(member(extension, b"{}"));
+    let others = members.iter().filter(|(key, _)| !is_extensions(key));
+    let mut all: Vec<_> = others.map(|(key, value)| member(key, value.as_bytes())).collect();
+    all.push(member(EXTENSIONS, &object(&extensions)));
+    object(&all).into()
+}
+
+/// One member of an object, as JSON.
+fn member(key: &str, value: &[u8]) -> Vec<u8> {
+    [&encode_string(key)[..], b":", value].concat()
+}
+
+/// An object of these members, as JSON.
+fn object(members: &[Vec<u8>]) -> Vec<u8> {
+    [b"{", &members.join(&b","[..])[..], b"}"].concat()
 }
 
 /// A server's description of itself.
@@ -53,12 +99,8 @@ impl ServerFacts {
     pub fn without_instructions(&self) -> Self {
         let members = Raw::new(&self.result).entries().into_iter();
         let kept = members.filter(|(key, _)| key != INSTRUCTIONS);
-        let member = |(key, value): (Cow<'_, str>, Raw<'_>)| {
-            [&encode_string(&key)[..], b":", value.as_bytes()].concat()
-        };
-        let kept: Vec<_> = kept.map(member).collect();
-        let result = [b"{", &kept.join(&b","[..])[..], b"}"].concat();
-        Self { result: result.into(), ..self.clone() }
+        let kept: Vec<_> = kept.map(|(key, value)| member(&key, value.as_bytes())).collect();
+        Self { result: object(&kept).into(), ..self.clone() }
     }
 }
 
@@ -128,4 +170,58 @@ pub(crate) fn modern_meta(identity: &ClientIdentity) -> Vec<u8> {
     out.extend_from_slice(&identity.capabilities);
     out.push(b'}');
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use narthex_model::{
+        AuthorizationCodeAuth, ExchangeIdentity, HttpTarget, OAuth, OAuthExchange, ServerAuth,
+    };
+
+    use super::*;
+
+    fn declared(capabilities: &'static [u8], kind: ExchangeKind) -> Bytes {
+        let identity = ClientIdentity {
+            info: Bytes::from_static(b"{}"),
+            capabilities: Bytes::from_static(capabilities),
+            revision: Revision::LEGACY_LATEST,
+        };
+        let identity_of_human = ExchangeIdentity::Login("okta".to_owned());
+        let exchange =
+            OAuthExchange { kind, identity: identity_of_human, audience: None, fallback: None };
+        let auth = AuthorizationCodeAuth {
+            exchange: Some(Box::new(exchange)),
+            ..AuthorizationCodeAuth::default()
+        };
+        let target = Target::Http(HttpTarget {
+            url: "https://mcp.example/mcp".to_owned(),
+            is_sse: false,
+            headers: std::collections::BTreeMap::new(),
+            auth: ServerAuth::OAuth(Box::new(OAuth::AuthorizationCode(auth))),
+        });
+        identity.declaring(&target).capabilities
+    }
+
+    #[test]
+    fn oauth_c31_the_extension_of_identity_assertions_is_declared() {
+        let plain = declared(b"{}", ExchangeKind::IdJag);
+        assert_eq!(
+            plain,
+            concat!(
+                r#"{"extensions":{"#,
+                r#""io.modelcontextprotocol/enterprise-managed-authorization":{}}}"#
+            )
+            .as_bytes()
+        );
+        let more = br#"{"roots":{},"extensions":{"io.modelcontextprotocol/tasks":{}}}"#;
+        assert_eq!(
+            declared(more, ExchangeKind::IdJag),
+            concat!(
+                r#"{"roots":{},"extensions":{"io.modelcontextprotocol/tasks":{},"#,
+                r#""io.modelcontextprotocol/enterprise-managed-authorization":{}}}"#
+            )
+            .as_bytes()
+        );
+        assert_eq!(declared(b"{}", ExchangeKind::Token), &b"{}"[..]);
+    }
 }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::{
     fake_credentials::FakeCredentials,
     peer::{Peer, Reply, Seen, event, events, events_of, result, text},
-    world::{World, call, call_to_end, http, in_time, initialize_result},
+    world::{World, call, call_to_end, finish, forward, http, in_time, initialize_result},
 };
 
 const CHALLENGE: &str = r#"Bearer error="invalid_token""#;
@@ -102,6 +102,40 @@ async fn oauth_c27_every_request_of_a_link_carries_the_credential() {
         assert_eq!(seen.header("authorization"), Some("Bearer token-1"), "{seen:?}");
     }
     assert!(!format!("{link:?}").contains("token-1"));
+}
+
+/// C27: every method carries the credential in both eras, also one that the server does not know.
+#[tokio::test]
+async fn oauth_c27_every_method_carries_the_credential() {
+    let methods = [
+        "tools/call",
+        "tools/list",
+        "prompts/get",
+        "prompts/list",
+        "resources/read",
+        "resources/list",
+        "resources/templates/list",
+        "completion/complete",
+        "tasks/get",
+        "x/y",
+    ];
+    for peer in [Peer::session(|_seen| None).await, Peer::modern(|_seen| None).await] {
+        let fake = FakeCredentials::new(Some("token-1"));
+        let world = world(&fake);
+        let link = world.link(&oauth(&peer.url)).await;
+        for method in methods {
+            let params = json!({"name": "x", "uri": "x:y", "taskId": "t"});
+            finish(&mut forward(&link, method, params).await.unwrap()).await.unwrap();
+        }
+        link.stop().await;
+        let seen = peer.seen();
+        for method in methods {
+            assert!(seen.iter().any(|seen| seen.rpc() == method), "{method} was not sent");
+        }
+        for seen in &seen {
+            assert_eq!(seen.header("authorization"), Some("Bearer token-1"), "{seen:?}");
+        }
+    }
 }
 
 /// C27: the older transport carries the credential on its stream and on each message, and a

@@ -11,6 +11,7 @@ mod credentials;
 mod eras;
 mod fake_credentials;
 mod fixture_process;
+mod hidden_refusals;
 mod large;
 mod lists;
 mod peer;

@@ -58,7 +58,7 @@ pub(super) async fn fetch(
     let stopped = CancellationToken::new();
     let request = BundleRequest {
         source: wanted.source,
-        may_be_plain: wanted.registry.is_plain(),
+        registry: wanted.registry.url(),
         proxies: wanted.proxies,
         home: folders.home.as_deref(),
         stopped: stopped.clone(),

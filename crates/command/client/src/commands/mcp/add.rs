@@ -1,4 +1,5 @@
-//! `narthex mcp add`: adds a server to the user's settings.
+//! `narthex mcp add`: adds a server to the user's settings. Starts the daemon, as `narthex add`
+//! does.
 
 mod described;
 
@@ -13,13 +14,16 @@ use self::described::entry;
 use super::text;
 use crate::{
     Context, Failure,
-    commands::waiting::waiting,
+    commands::{running, waiting::waiting},
     daemon_client::{ApiRequest, DaemonClient, server_path},
     output::{self, harmless},
 };
 
 pub(super) async fn run(args: AddArgs, context: &Context) -> Result<ExitCode, Failure> {
     let entry = entry(&args)?;
+    if !running::is_up(context)? {
+        running::ensure(context).await?;
+    }
     let client = DaemonClient::operator(&context.daemon)?;
     let mut request = ApiRequest::new(Method::PUT, server_path(&args.name, "")).entry(&entry);
     if !args.replace {
@@ -47,7 +51,7 @@ pub(super) async fn run(args: AddArgs, context: &Context) -> Result<ExitCode, Fa
     if !context.format.is_quiet() {
         let verb = if saved["created"] == true { "added" } else { "replaced" };
         let name = harmless(text(&saved, "name"));
-        output::line(&format!("{verb} {name}; it connects in the background"))?;
+        output::sentence(&format!("{verb} {name}; it connects in the background"))?;
         output::notice(&format!("see if it works with `{}`", narthex("mcp test {}", &[&name])));
     }
     Ok(ExitCode::SUCCESS)

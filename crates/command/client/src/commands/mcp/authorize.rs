@@ -5,7 +5,10 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use narthex_model::{ErrorKind, Timestamp, command::narthex};
+use narthex_model::{
+    ErrorKind, Timestamp,
+    command::{narthex, quoted},
+};
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 use url::Url;
@@ -18,6 +21,7 @@ use crate::{
     daemon_client::{DaemonClient, segment, server_path},
     output::{self, counted, harmless},
     stop::stop_signal,
+    web::is_loopback,
 };
 
 /// The pause between two looks at the server, and at a sign-in on another device.
@@ -70,7 +74,15 @@ pub(super) async fn at_page(
         let text = format!("the sign-in to `{}` has no address of the web", harmless(name));
         Failure::new(ErrorKind::Invalid, text)
     })?;
-    let is_open = !has_no_browser && browser::open(&url);
+    let tunnel = tunnel(&url, context.daemon.daemon_url.as_deref());
+    // A browser that is opened at once would come back to nothing.
+    let is_open = !has_no_browser && tunnel.is_none() && browser::open(&url);
+    if let Some(tunnel) = tunnel {
+        output::notice(&harmless(&format!(
+            "the browser comes back to the machine of the daemon, at an address that only that \
+             machine has; run `{tunnel}` on this machine first, and leave it open"
+        )));
+    }
     let told = match is_open {
         true => format!("your browser opens the sign-in to {name}; if it does not, open"),
         false => format!("sign in to {name} at"),
@@ -81,6 +93,18 @@ pub(super) async fn at_page(
     let work = waiting(&shown, context, work);
     let row = awaited(name, &told, work).await?;
     finish(name, &row, context)
+}
+
+/// The command that leads a browser of this machine to the daemon, if the redirect URI of a sign-in
+/// is on the loopback interface of another machine.
+fn tunnel(url: &Url, daemon_url: Option<&str>) -> Option<String> {
+    let daemon = Url::parse(daemon_url?).ok().filter(|daemon| !is_loopback(daemon))?;
+    let (_, back) = url.query_pairs().find(|(name, _)| name == "redirect_uri")?;
+    let back =
+        Url::parse(&back).ok().filter(|back| back.scheme() == "http" && is_loopback(back))?;
+    let (port, here) = (back.port_or_known_default()?, back.host_str()?);
+    let host = daemon.host_str()?.trim_start_matches('[').trim_end_matches(']');
+    Some(format!("ssh -N -L {port}:{here}:{port} {}", quoted(host)))
 }
 
 async fn at_device(
@@ -278,6 +302,27 @@ mod tests {
         let late = now + CONNECTING + PAUSE;
         assert!(matches!(looks.at(&row("authenticating", None, new), late), Look::Failed(_)));
         assert!(matches!(looks.at(&row("error", None, new), now), Look::Failed(_)));
+    }
+
+    /// E29: a browser of another machine gets the command that leads it back, with the port of the
+    /// redirect URI.
+    #[test]
+    fn e29_a_remote_daemon_on_loopback_needs_a_tunnel() {
+        let of = |back: &str, daemon: Option<&str>| {
+            let mut url = Url::parse("https://as.example.com/authorize").unwrap();
+            url.query_pairs_mut().append_pair("redirect_uri", back);
+            tunnel(&url, daemon)
+        };
+        let back = "http://127.0.0.1:4711/oauth/callback/linear";
+        let command = "ssh -N -L 4711:127.0.0.1:4711 build.example.com";
+        assert_eq!(of(back, Some("https://build.example.com:8443")).as_deref(), Some(command));
+        let six = of("http://[::1]:4711/oauth/callback/x", Some("https://[2001:db8::1]"));
+        assert_eq!(six.as_deref(), Some("ssh -N -L 4711:[::1]:4711 2001:db8::1"));
+        assert_eq!(of(back, None), None);
+        assert_eq!(of(back, Some("http://127.0.0.1:5000")), None, "there is a tunnel already");
+        assert_eq!(of("https://n.example.com/oauth/callback", Some("https://x.example.com")), None);
+        let plain = Url::parse("https://as.example.com/authorize").unwrap();
+        assert_eq!(tunnel(&plain, Some("https://x.example.com")), None);
     }
 
     /// A sign-in that is over without tokens ends the wait, after the time of an exchange.

@@ -15,7 +15,7 @@ const SCREENS: [&str; 2] = ["WAYLAND_DISPLAY", "DISPLAY"];
 /// Opens a page; false if this machine shows none. Only addresses of the web are opened: another
 /// server has made this one (S1).
 pub(crate) fn open(url: &Url) -> bool {
-    if !matches!(url.scheme(), "http" | "https") || !has_screen() {
+    if !is_of_the_web(url) || !has_screen() {
         return false;
     }
     let mut command = Command::new(OPENER);
@@ -35,6 +35,10 @@ pub(crate) fn open(url: &Url) -> bool {
     }
 }
 
+fn is_of_the_web(url: &Url) -> bool {
+    matches!(url.scheme(), "http" | "https")
+}
+
 fn has_screen() -> bool {
     let is_set = |name: &&str| environment::variable(name).is_some_and(|value| !value.is_empty());
     cfg!(target_os = "macos") || SCREENS.iter().any(is_set)
@@ -48,7 +52,12 @@ mod tests {
     #[test]
     fn s1_only_addresses_of_the_web_are_opened() {
         for url in ["file:///etc/passwd", "javascript:alert(1)", "vscode://x", "data:text/html,x"] {
-            assert!(!open(&Url::parse(url).unwrap()), "{url}");
+            let url = Url::parse(url).unwrap();
+            assert!(!is_of_the_web(&url) && !open(&url), "{url}");
+        }
+        // Without a screen no address is opened, so that the others prove nothing by themselves.
+        for url in ["https://as.example/authorize", "http://127.0.0.1:1/authorize"] {
+            assert!(is_of_the_web(&Url::parse(url).unwrap()), "{url}");
         }
     }
 }

@@ -79,13 +79,13 @@ pub(super) async fn run(
         output::notice(OWN_HIDDEN);
     }
     if rows.is_empty() && !sees_own {
-        output::line("No active run that this token can see has servers of its own.")?;
+        output::sentence("No active run that this token can see has servers of its own.")?;
     } else if let Some(other) = workspace
         && rows.is_empty()
         && client.is_some()
         && other != HOME
     {
-        output::line(&none_in(other))?;
+        output::sentence(&none_in(other))?;
     } else if rows.is_empty() {
         nothing(client.is_some(), configured().await)?;
     } else {
@@ -156,7 +156,7 @@ fn nothing(is_up: bool, configured: Configured) -> Result<(), Failure> {
         true => "Neither the daemon nor any active run that this token can see has servers.",
         false => "No daemon runs, so no server is connected.",
     };
-    output::line(sentence)?;
+    output::sentence(sentence)?;
     if configured.names.is_empty() {
         output::notice(&first_step(is_up));
     }
@@ -170,7 +170,7 @@ fn nothing(is_up: bool, configured: Configured) -> Result<(), Failure> {
                  approve it with `{approve}`."
             ),
         };
-        output::line(&format!("Configured here: {}. {then}", names.join(", ")))?;
+        output::sentence(&format!("Configured here: {}. {then}", names.join(", ")))?;
     }
     Ok(())
 }

@@ -51,7 +51,7 @@ async fn watched(mut events: EventReader, context: &Context) -> Result<Value, Fa
         if event["stage"].is_object() {
             done += 1;
             if context.format.is_text() {
-                output::line(&stage(done, &event["stage"], context))?;
+                output::sentence(&stage(done, &event["stage"], context))?;
             }
         } else if event["result"].is_object() {
             return Ok(event["result"].clone());

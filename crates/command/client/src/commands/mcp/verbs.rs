@@ -164,7 +164,7 @@ fn told(data: &Value, sentence: &str, context: &Context) -> Result<ExitCode, Fai
     if context.format.is_json() {
         output::done(data)?;
     } else if !context.format.is_quiet() {
-        output::line(&harmless(sentence))?;
+        output::sentence(&harmless(sentence))?;
     }
     Ok(ExitCode::SUCCESS)
 }

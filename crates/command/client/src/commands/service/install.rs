@@ -16,7 +16,7 @@ use crate::{
     data_dir::DataDir,
     door::{self, DoorSettings, ListenSetting, local_url},
     environment::{self, Lost, variable},
-    output,
+    output::{self, harmless},
     service::{self, Manager, SYSUSERS, Spec, State, Words, absolute_entries, utf8},
     starting::listening,
 };
@@ -46,6 +46,10 @@ pub(super) async fn run(
     let plan = plan(args, context, door).await?;
     if args.dry_run {
         return told_plan(&plan, context);
+    }
+    if context.format.is_text() {
+        // A person may want to stop the command because of one of them.
+        plan.notes.iter().try_for_each(|note| output::sentence(&harmless(note)))?;
     }
     plan.carry_out(context).await?;
     told(&plan, context)
@@ -285,13 +289,18 @@ fn told_plan(plan: &Plan, context: &Context) -> Result<ExitCode, Failure> {
         "commands": commands,
         "notes": notes,
     });
-    let mut lines = match plan.is_new_text {
-        true => vec![format!("Would write {file}:"), String::new()],
-        false => vec![format!("{file} would stay as it is:"), String::new()],
-    };
-    lines.extend(text.lines().map(|line| format!("  {line}")));
-    lines.push(String::new());
-    lines.extend(would_run(commands));
+    if context.format.is_text() {
+        let first = match plan.is_new_text {
+            true => format!("Would write {file}:"),
+            false => format!("{file} would stay as it is:"),
+        };
+        output::sentence(&harmless(&first))?;
+        // The lines are those of the file on any terminal.
+        output::line("")?;
+        text.lines().try_for_each(|line| output::line(&format!("  {}", harmless(line))))?;
+        output::line("")?;
+    }
+    let mut lines: Vec<_> = would_run(commands).collect();
     lines.push(format!("The daemon would listen at {url}."));
     lines.extend(notes.iter().cloned());
     output::told_lines(&data, &lines, context.format)
@@ -313,7 +322,7 @@ fn told(plan: &Plan, context: &Context) -> Result<ExitCode, Failure> {
         "notes": notes,
     });
     let with = if place.is_system() { "the machine" } else { "your session" };
-    let mut lines = vec![
+    let lines = vec![
         match plan.is_new_text {
             true => format!("Wrote {}", place.file.display()),
             false => format!("{} is unchanged.", place.file.display()),
@@ -323,6 +332,5 @@ fn told(plan: &Plan, context: &Context) -> Result<ExitCode, Failure> {
         format!("Log: `{}`", place.command(About::Logs)),
         format!("Undo: `{}`", place.command(About::Uninstall)),
     ];
-    lines.extend(notes.iter().cloned());
     output::told_lines(&data, &lines, context.format)
 }

@@ -2,12 +2,15 @@
 //!
 //! No request has a token or a cookie, so redirects to other hosts are followed, as those who host
 //! files of releases send them. The hash decides which file it is, wherever it comes from.
+//!
+//! A registry names the address, and anyone may publish there. So each host, also of a redirect,
+//! must be public when it is dialled, unless the registry itself is in a private network (S9).
 
 use std::{io::Write, path::Path, time::Duration};
 
 use fs_err as fs;
 use http::{HeaderValue, StatusCode, header};
-use narthex_http_client::{ClientError, ClientSettings, HttpClient, HttpResponse};
+use narthex_http_client::{ClientError, ClientSettings, HttpClient, HttpResponse, Neighbourhood};
 use narthex_model::ErrorKind;
 use sha2::{Digest, Sha256};
 use tokio::time::timeout;
@@ -70,7 +73,9 @@ async fn hashed(
 ) -> Result<String, Failure> {
     let failed =
         |error: ClientError| unread(request, error.kind(), &reason(&request.source.url, &error));
-    let mut response = answer(request).await?;
+    let near = timeout(PART_TIME, Neighbourhood::of(request.registry)).await;
+    let near = near.map_err(|_late| silent(request))?;
+    let mut response = answer(request, &near).await?;
     let length = response.headers.get(header::CONTENT_LENGTH);
     let length = length.and_then(|text| text.to_str().ok()?.parse::<u64>().ok());
     if length.is_some_and(|length| length > FILE_MAX) {
@@ -94,14 +99,17 @@ async fn hashed(
 }
 
 /// The answer with the file, after redirects.
-async fn answer(request: &BundleRequest<'_>) -> Result<HttpResponse, Failure> {
+async fn answer(
+    request: &BundleRequest<'_>,
+    near: &Neighbourhood,
+) -> Result<HttpResponse, Failure> {
     let mut url = request.source.url.clone();
     for _ in 0..=REDIRECTS_MAX {
-        if !is_reachable(&url) || (url.scheme() == "http" && !request.may_be_plain) {
+        if !is_reachable(&url) || (url.scheme() == "http" && !request.may_be_plain()) {
             let reason = format!("it leads to {}, which is not https", without_query(&url));
             return Err(unread(request, ErrorKind::Invalid, &reason));
         }
-        let response = asked(request, &url).await?;
+        let response = asked(request, &url, near).await?;
         let status = response.status;
         if status == StatusCode::OK {
             return Ok(response);
@@ -125,10 +133,23 @@ async fn answer(request: &BundleRequest<'_>) -> Result<HttpResponse, Failure> {
     Err(unread(request, ErrorKind::Unavailable, &reason))
 }
 
-async fn asked(request: &BundleRequest<'_>, url: &Url) -> Result<HttpResponse, Failure> {
-    let failed =
-        |error: ClientError| unread(request, error.kind(), &reason(&request.source.url, &error));
+async fn asked(
+    request: &BundleRequest<'_>,
+    url: &Url,
+    near: &Neighbourhood,
+) -> Result<HttpResponse, Failure> {
+    let failed = |error: ClientError| {
+        let reason = match &error {
+            ClientError::NotPublic { address } => format!(
+                "it leads to {address}, which is on this machine or in a private network, and the \
+                 registry is not"
+            ),
+            other => reason(&request.source.url, other),
+        };
+        unread(request, error.kind(), &reason)
+    };
     let settings = ClientSettings {
+        reach: near.reach(url),
         proxies: request.proxies.clone(),
         returns_redirects: true,
         ..ClientSettings::default()
@@ -158,4 +179,83 @@ fn unread(request: &BundleRequest<'_>, kind: ErrorKind, reason: &str) -> Failure
         request.source.url
     );
     Failure::new(kind, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use narthex_http_client::Proxies;
+    use narthex_testkit::{
+        addresses::{ClosedProxy, INSIDE},
+        peer::{self, Peer},
+    };
+    use tokio_util::sync::CancellationToken;
+
+    use super::*;
+    use crate::public_registry::{address::OFFICIAL, bundle::BundleSource};
+
+    fn url(text: &str) -> Url {
+        Url::parse(text).unwrap()
+    }
+
+    /// The answer to a request for a file that a registry names, through a proxy.
+    async fn ask(
+        address: &Url,
+        registry: &Url,
+        near: &Neighbourhood,
+        proxy: &ClosedProxy,
+    ) -> Result<HttpResponse, Failure> {
+        let source = BundleSource { url: address.clone(), sha256: "0".repeat(64) };
+        let request = BundleRequest {
+            source: &source,
+            registry,
+            proxies: Arc::new(Proxies::new(Some(&proxy.url), Some(&proxy.url), "").unwrap()),
+            home: None,
+            stopped: CancellationToken::new(),
+        };
+        answer(&request, near).await
+    }
+
+    /// S9, E209: a publisher in a public registry leads no user's machine to its own network, in
+    /// any spelling, and no proxy is asked to.
+    #[tokio::test]
+    async fn s9_e209_a_bundle_of_a_public_registry_is_at_a_public_address() {
+        let proxy = ClosedProxy::start().await;
+        let (registry, public) = (url(OFFICIAL), url("https://1.1.1.1/registry"));
+        let near = Neighbourhood::of(&public).await;
+        // No proxy is asked for loopback. A connection to this socket would wait there.
+        let machine = std::net::TcpListener::bind("0.0.0.0:0").unwrap();
+        machine.set_nonblocking(true).unwrap();
+        let port = machine.local_addr().unwrap().port();
+        for inside in INSIDE {
+            let mut inside = url(inside);
+            inside.set_port(Some(port)).unwrap();
+            let failure = ask(&inside, &registry, &near, &proxy).await.unwrap_err();
+            let told = "which is on this machine or in a private network";
+            assert!(failure.message.contains(told), "{inside}: {failure}");
+        }
+        assert_eq!(proxy.asked(), [""; 0]);
+        assert_eq!(machine.accept().unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
+        // A public address is asked for, as it was checked.
+        ask(&url("https://1.0.0.1/x"), &registry, &near, &proxy).await.unwrap_err();
+        assert_eq!(proxy.asked(), ["1.0.0.1:443"]);
+    }
+
+    /// S9: a redirect leads to no address that the registry could not name itself.
+    #[tokio::test]
+    async fn s9_e209_redirects_of_bundles_lead_to_no_other_network() {
+        let proxy = ClosedProxy::start().await;
+        for target in ["https://127.0.0.1:1/x", "https://10.0.0.1/x", "https://[::1]/x"] {
+            let server = Peer::start(move |_seen| peer::redirect(302, target)).await;
+            let mut address = url(&server.url);
+            address.set_host(Some("localhost")).unwrap();
+            // A registry whose own name leads inside opens that network to names beside it alone.
+            let near = Neighbourhood::beside("localhost");
+            let failure = ask(&address, &address, &near, &proxy).await.unwrap_err();
+            assert!(failure.message.contains("the registry is not"), "{target}: {failure}");
+            assert_eq!(server.seen().len(), 1, "{target}");
+        }
+        assert_eq!(proxy.asked(), [""; 0]);
+    }
 }

@@ -41,8 +41,9 @@ pub(in crate::public_registry) fn source(
 #[derive(Debug)]
 pub struct BundleRequest<'r> {
     pub source: &'r BundleSource,
-    /// True if a file of this machine may come without TLS.
-    pub may_be_plain: bool,
+    /// The address of the registry that names the file. If it is on this machine or in a private
+    /// network, the file may be there too.
+    pub registry: &'r Url,
     pub proxies: Arc<Proxies>,
     /// The user's folder, which manifests may name.
     pub home: Option<&'r Path>,
@@ -51,6 +52,11 @@ pub struct BundleRequest<'r> {
 }
 
 impl BundleRequest<'_> {
+    /// True if a file of this machine may come without TLS, as the registry does.
+    pub(super) fn may_be_plain(&self) -> bool {
+        self.registry.scheme() == "http"
+    }
+
     /// The failure of a bundle that its publisher has to mend.
     pub(super) fn refused(&self, reason: &str) -> Failure {
         let text = format!(

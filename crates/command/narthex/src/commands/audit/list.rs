@@ -115,7 +115,7 @@ async fn follow(
             match context.format.is_json() {
                 true => output::json_text(&event.to_string())?,
                 false if args.contents => whole(event)?,
-                false => output::line(&row(event).join("  "))?,
+                false => output::line(&line_of(event))?,
             }
             last = event["place"].as_str().map(str::to_owned).or(last);
         }
@@ -156,9 +156,14 @@ fn tell_waiting(waiting: &Value) {
     }
 }
 
+/// A line of its own for an event, with the columns of the table.
+fn line_of(event: &Value) -> String {
+    table::row_fitting(&row(event), &narrow_row(event))
+}
+
 /// Prints an event, and below it the contents of the call.
 fn whole(event: &Value) -> Result<(), Failure> {
-    output::line(&row(event).join("  "))?;
+    output::line(&line_of(event))?;
     for side in ["request", "answer"] {
         let Some(kept) = event.pointer(&format!("{CONTENTS}/{side}")) else { continue };
         let cut = match kept["truncated"].as_bool() {

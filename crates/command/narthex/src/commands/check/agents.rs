@@ -23,37 +23,44 @@ use crate::{
 
 /// The workspace that is counted in a data folder without a daemon.
 const WORKSPACE: &str = "default";
+/// The code of the findings about all agents.
+const CODE: &str = "AGENTS";
 /// Number of agents that are looked at one by one.
 const AGENTS_MAX: usize = 200;
 
 pub(super) async fn all(settings: &Settings) -> Vec<Check> {
     match look(settings).await {
         Ok(Some(checks)) => checks,
-        Ok(None) => vec![unseen(stored(settings).await)],
+        Ok(None) => unseen(stored(settings).await).into_iter().collect(),
         Err(failure) => {
             let hint = "name a token that may read them with `--token-file FILE`";
-            let check = Check::warn("AGENTS", "the agents of the catalog cannot be read", hint);
+            let check = Check::warn(CODE, "the agents of the catalog cannot be read", hint);
             vec![check.detail(failure.message)]
         }
     }
 }
 
+/// True if findings are about agents, which a person alone on a machine has none of.
+pub(super) fn are_named(checks: &[Check]) -> bool {
+    checks.iter().any(|check| check.code == CODE)
+}
+
 /// Says that agents are not looked at, and how many there are, if that is known.
-fn unseen(stored: Result<usize, Failure>) -> Check {
+fn unseen(stored: Result<usize, Failure>) -> Option<Check> {
     let (up, again) = (narthex("up --detach", &[]), narthex("check mcp", &[]));
     let hint = format!("start a daemon with `{up}`, and run `{again}` again");
     match stored {
-        Ok(0) => Check::info("AGENTS", "no daemon runs, and the data folder has no agents"),
+        Ok(0) => None,
         Ok(count) => {
             let plural = if count == 1 { "" } else { "s" };
             let text = format!(
                 "{count} agent{plural} of the data folder cannot be checked: no daemon runs"
             );
-            Check::warn("AGENTS", text, hint)
+            Some(Check::warn(CODE, text, hint))
         }
         Err(failure) => {
             let text = "agents of the data folder cannot be checked: no daemon runs";
-            Check::warn("AGENTS", text, hint).detail(failure.message)
+            Some(Check::warn(CODE, text, hint).detail(failure.message))
         }
     }
 }
@@ -123,7 +130,7 @@ async fn look_at(
         faults.extend(faults_of(id, &merged));
         faults.extend(not_installed(id, &merged, &commands));
     }
-    let mut checks = vec![summary(agents.len(), &having)];
+    let mut checks: Vec<_> = summary(agents.len(), &having).into_iter().collect();
     checks.extend(servers.iter().filter_map(|server| {
         let why = never_starts(&server["definition"])?;
         let (what, instead) = why.split_once("; ").unwrap_or((&why, "change the server"));
@@ -152,15 +159,19 @@ fn unpinned(server: &Value) -> Vec<Check> {
     package::unpinned(text(definition, "command"), &args).into_iter().map(check).collect()
 }
 
-fn summary(count: usize, having: &[String]) -> Check {
+/// How many agents have servers; nothing where there are no agents.
+fn summary(count: usize, having: &[String]) -> Option<Check> {
+    if count == 0 {
+        return None;
+    }
     let most =
         if count > AGENTS_MAX { format!(" of the first {AGENTS_MAX}") } else { String::new() };
     let text = match having.len() {
         1 => format!("1 agent{most} has settings for servers"),
         with => format!("{with} agents{most} have settings for servers"),
     };
-    let check = Check::info("AGENTS", text);
-    if having.is_empty() { check } else { check.detail(having.join("; ")) }
+    let check = Check::info(CODE, text);
+    Some(if having.is_empty() { check } else { check.detail(having.join("; ")) })
 }
 
 /// An agent with the names of its servers, or that it has none on purpose (R-M8).
@@ -231,13 +242,22 @@ mod tests {
     /// some.
     #[test]
     fn r_m33_unchecked_agents_are_counted() {
-        let level = |stored| unseen(stored).level;
-        assert_eq!(level(Ok(0)), Level::Info);
-        assert_eq!(level(Ok(2)), Level::Warn);
+        assert_eq!(unseen(Ok(0)), None);
+        assert_eq!(unseen(Ok(2)).unwrap().level, Level::Warn);
         let failure = Failure::new(ErrorKind::Unavailable, "it is locked");
-        let check = unseen(Err(failure));
+        let check = unseen(Err(failure)).unwrap();
         assert_eq!((check.level, check.detail.as_deref()), (Level::Warn, Some("it is locked")));
-        assert!(unseen(Ok(1)).message.contains("1 agent of the data folder cannot be checked"));
+        let one = unseen(Ok(1)).unwrap();
+        assert!(one.message.contains("1 agent of the data folder cannot be checked"));
+    }
+
+    /// Agents are a word of teams: a person without any does not read of them.
+    #[test]
+    fn without_agents_nothing_is_said_about_them() {
+        assert_eq!(summary(0, &[]), None);
+        let some = summary(2, &["a: git".to_owned()]).unwrap();
+        assert_eq!(some.message, "1 agent has settings for servers");
+        assert!(are_named(&[some]) && !are_named(&[]));
     }
 
     /// R-M8: an agent with the mark is shown, one without servers and mark is not.

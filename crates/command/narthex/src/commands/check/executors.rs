@@ -8,14 +8,17 @@ use narthex_model::{ExecutorName, did_you_mean};
 use super::{Check, host::find};
 use crate::config::Settings;
 
-pub(super) fn all(settings: &Settings) -> Vec<Check> {
-    let all = &settings.executors.all;
+/// The executors of the settings; that there are none is told where there are agents.
+pub(super) fn all(settings: &Settings, has_agents: bool) -> Vec<Check> {
     // Programs of another machine are not to be found on this one.
-    if settings.daemon.daemon_url.is_some() || all.is_empty() {
+    if settings.daemon.daemon_url.is_some() {
+        return Vec::new();
+    }
+    let all = &settings.executors.all;
+    if all.is_empty() {
         let text = "the settings have no executors, so runs of agents wait until a client claims \
                     them";
-        let none = settings.daemon.daemon_url.is_none().then(|| Check::info("EXECUTORS", text));
-        return none.into_iter().collect();
+        return has_agents.then(|| Check::info("EXECUTORS", text)).into_iter().collect();
     }
     all.iter().map(|(name, of)| program(name, of)).collect()
 }

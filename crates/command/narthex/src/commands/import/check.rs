@@ -17,6 +17,9 @@ use serde_json::{Value, json};
 use super::adding::Way;
 use crate::config;
 
+/// The field of an entry with the file of its variables.
+const ENV_FILE: &str = "envFile";
+
 /// Values in place of variables that are not set here, and may be where the daemon starts.
 const UNSET: &str = "unset";
 const UNSET_ADDRESS: &str = "http://unset.invalid";
@@ -149,6 +152,19 @@ pub(in crate::commands) fn needs_client(one: &Planned) -> Option<String> {
         format!(
             "it depends on the folder in which {client} works; write whole paths, then run the \
              command again"
+        )
+    })
+}
+
+/// The reason for which a server stays whose variables are in a file that only its client reads. It
+/// may list its tools without them, and fail at its calls.
+pub(in crate::commands) fn needs_env_file(one: &Planned) -> Option<String> {
+    let mut left_out = one.server.left_out.iter();
+    let client = one.origins.first().map_or("the client", |origin| &*origin.client.name);
+    left_out.any(|left| left.field == ENV_FILE).then(|| {
+        format!(
+            "only {client} reads the file of its `{ENV_FILE}`; write these variables into `env`, \
+             remove `{ENV_FILE}`, then run the command again"
         )
     })
 }

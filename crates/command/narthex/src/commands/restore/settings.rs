@@ -21,7 +21,7 @@ use crate::{
         trust::{show, shown},
     },
     config,
-    output::{self, harmless},
+    output::{self, counted, harmless},
 };
 
 /// The settings of a backup, which are in the folder [`SETTINGS`] of the data directory first.
@@ -92,6 +92,10 @@ impl FoundSettings {
                 match servers(&text, place) {
                     Ok(servers) => show(&servers)?,
                     Err(failure) => output::line(&harmless(&failure.message))?,
+                }
+                let profiles = loaded(&text, place).map_or(0, |loaded| loaded.profiles.len());
+                if profiles > 0 {
+                    output::line(&counted(profiles as u64, "profile"))?;
                 }
             } else {
                 let lines = config::programs(&String::from_utf8_lossy(&text));

@@ -15,7 +15,7 @@ use narthex_client_files::{
 use narthex_model::{Alias, command::narthex, with_causes};
 
 use super::{
-    connection::Connection,
+    connection::{Connection, inserted},
     daemon::{Checked, Daemon},
     find::Survey,
     projects, secrets,
@@ -61,6 +61,8 @@ pub(super) struct Failed<'s> {
 pub(super) struct Connected<'s> {
     pub(super) client: &'static Client,
     pub(super) path: &'s Path,
+    /// The name of the entry: another than usual where that one is taken.
+    pub(super) name: String,
 }
 
 /// A file that was not written, or not in whole.
@@ -110,6 +112,9 @@ pub(super) async fn run<'s>(
                     names => needs_variables(names, &applied.service, survey),
                 };
                 applied.failed.push(Failed { one, reason, needs_sign_in });
+            }
+            Some(Checked::Refused { reason }) => {
+                applied.failed.push(refused(&reason, one, survey));
             }
             Some(Checked::Absent { is_overridden }) => {
                 let reason = absent(is_overridden, survey);
@@ -163,6 +168,18 @@ fn absent(is_overridden: bool, survey: &Survey) -> String {
     }
     let logs = narthex("service logs", &[]);
     format!("the daemon does not accept its entry; `{logs}` shows the reason")
+}
+
+/// A server that refuses its key, with the remedy. Without a key it asks for a sign-in.
+fn refused<'s>(reason: &str, one: &'s Planned, survey: &Survey) -> Failed<'s> {
+    let (keys, again) = (one.server.secrets().join(", "), survey.command());
+    if keys.is_empty() {
+        return Failed { one, reason: reason.to_owned(), needs_sign_in: true };
+    }
+    let reason = format!(
+        "{reason}; correct {keys} of its entry in the client's file, then run `{again}` again"
+    );
+    Failed { one, reason, needs_sign_in: false }
 }
 
 /// The reason of a server whose variables are not set where the daemon runs, with the remedy.
@@ -238,11 +255,9 @@ fn rewrite_file<'s>(
         return;
     }
     match write(found, &servers, to_connect.then_some(connection), survey, journal) {
-        Ok(Written { is_connected, changed, approved }) => {
+        Ok(Written { own_name, changed, approved }) => {
             applied.rewritten.extend(approved.map(|text| (client, path, text)));
-            if is_connected {
-                applied.connected.push(Connected { client, path });
-            }
+            applied.connected.extend(own_name.map(|name| Connected { client, path, name }));
             let changed = changed.iter().map(|name| Problem {
                 client,
                 path,
@@ -259,8 +274,8 @@ fn rewrite_file<'s>(
 
 /// The result of a write.
 struct Written {
-    /// True if the file has narthex's own entry now.
-    is_connected: bool,
+    /// The name of narthex's own entry, if the write has put one into the file.
+    own_name: Option<String>,
     /// Names of entries that others changed since the survey, which stay.
     changed: Vec<String>,
     /// The new content, if the earlier one was an approved one of the folder.
@@ -295,7 +310,7 @@ fn write(
     let bytes = file::read(&found.path).map_err(|error| error.to_string())?;
     let bytes = bytes.ok_or("it is gone")?;
     let document = parse(client.format, &bytes).map_err(|error| error.to_string())?;
-    let (mut edits, mut changed) = (Vec::new(), Vec::new());
+    let (mut edits, mut changed, mut own_name) = (Vec::new(), Vec::new(), None);
     let removals = |server: &FoundServer| {
         let places = places(client, &document, &folder, server);
         let places = places.map_err(|error| error.to_string())?.into_iter();
@@ -314,7 +329,9 @@ fn write(
             edits.extend(removals(server)?);
         }
         let own = connection.edit(client, &folder, &document, &edits);
-        edits.extend(own.map_err(|error| error.to_string())?);
+        let own = own.map_err(|error| error.to_string())?;
+        own_name = own.as_ref().map(inserted);
+        edits.extend(own);
     }
     let mut approved = None;
     if !edits.is_empty() {
@@ -323,7 +340,7 @@ fn write(
         written.map_err(|error| with_causes(&error))?;
         approved = survey.projects.has_approved(found, &bytes).then_some(new.bytes);
     }
-    Ok(Written { is_connected: connection.is_some(), changed, approved })
+    Ok(Written { own_name, changed, approved })
 }
 
 /// Entries of narthex itself whose program no longer exists; a new entry replaces them.
@@ -343,17 +360,19 @@ fn create_file<'s>(
     journal: &mut Journal,
     applied: &mut Applied<'s>,
 ) {
-    let mut create = || -> Result<(), String> {
+    let mut create = || -> Result<Option<String>, String> {
         let document = parse(client.format, b"").map_err(|error| error.to_string())?;
         let edit = connection.edit(client, "", &document, &[]);
         let edit = edit.map_err(|error| error.to_string())?;
+        let own_name = edit.as_ref().map(inserted);
         let edits: Vec<_> = edit.into_iter().collect();
         let new = rewrite(&document, &edits).map_err(|error| error.to_string())?;
         let written = journal.write(&client.label(), path, None, &new);
-        written.map_err(|error| with_causes(&error))
+        written.map_err(|error| with_causes(&error))?;
+        Ok(own_name)
     };
     match create() {
-        Ok(()) => applied.connected.push(Connected { client, path }),
+        Ok(name) => applied.connected.extend(name.map(|name| Connected { client, path, name })),
         Err(reason) => {
             applied.unwritten.push((client, path));
             applied.problems.push(Problem { client, path, reason: harmless(&reason) });

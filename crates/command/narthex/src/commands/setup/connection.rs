@@ -10,7 +10,7 @@ use narthex_client_files::{
 use crate::{Failure, config::Settings, elsewhere::Elsewhere};
 
 /// The usual name of narthex's own entry.
-const NAME: &str = "narthex";
+pub(super) const NAME: &str = "narthex";
 
 /// The facts of narthex's own entry.
 pub(super) struct Connection {
@@ -47,6 +47,15 @@ impl Connection {
         let own = OwnEntry { name: &name, program: &self.program, arguments: &self.arguments };
         let value = client.own_entry(&own)?;
         Ok(Some(Edit::Insert { parent, name, value }))
+    }
+}
+
+/// The name of the entry that an edit concerns.
+pub(super) fn inserted(edit: &Edit) -> String {
+    match edit {
+        Edit::Insert { name, .. } | Edit::Remove { name, .. } | Edit::Replace { name, .. } => {
+            name.clone()
+        }
     }
 }
 

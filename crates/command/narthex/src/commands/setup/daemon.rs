@@ -2,16 +2,13 @@
 
 use std::{collections::BTreeMap, path::Path, time::Duration};
 
-use narthex_client::{
-    commands::waiting::{spinner, waiting},
-    starting::{Starting, Wanted},
-};
+use narthex_client::commands::{running::ensure, waiting::spinner};
 use narthex_model::{Alias, CallError, CallErrorKind, ErrorKind, ServerState, command::narthex};
 use tokio::time::{Instant, sleep};
 
 use crate::{
     Failure, cli::Context, commands::followed::follows, daemon_client::DaemonClient,
-    data_dir::DataDir, output::harmless, rows::Row,
+    output::harmless, rows::Row,
 };
 
 /// The time in which the servers have to come up. Packages are downloaded in it.
@@ -43,6 +40,11 @@ pub(super) enum Checked {
         /// The variables that its entry needs and that the daemon does not have.
         unset: Vec<String>,
     },
+    /// The server refuses the credential of its entry, or asks for one.
+    Refused {
+        /// The reason, as a sentence without its end.
+        reason: String,
+    },
     /// The daemon has no such server.
     Absent {
         /// True if another file has a server of this name, which counts first.
@@ -57,11 +59,7 @@ impl Daemon {
         if let Some(client) = DaemonClient::of_data_if_up(options)? {
             return Ok(Self { client, is_started: false });
         }
-        let plain = context.client();
-        let data = DataDir::open(&options.data)?;
-        let starting =
-            async { Starting::begin(Wanted::default(), &plain).await?.listening(&data).await };
-        waiting("starting the daemon", &plain, starting).await?;
+        ensure(&context.client()).await?;
         Ok(Self { client: DaemonClient::of_data(options)?, is_started: true })
     }
 
@@ -176,18 +174,22 @@ fn checked(rows: &[&Row], passed: Duration) -> Option<Checked> {
         },
         ServerState::Authenticating | ServerState::Error => {
             let kind = row.error.as_ref().map(|error| error.kind);
-            let needs_sign_in = row.status == ServerState::Authenticating
-                || kind == Some(CallErrorKind::AuthUnavailable);
+            let is_waiting = row.status == ServerState::Authenticating;
+            let needs_sign_in = is_waiting || kind == Some(CallErrorKind::AuthUnavailable);
             let reason = row.error.as_ref().map(|error| error.message.clone());
             let reason = reason.unwrap_or_else(|| row.summary());
             // The rest of the message has commands about a row that the set-up takes out again.
             let cause = reason.split("; ").next().filter(|_| needs_sign_in);
             let mut reason = cause.unwrap_or(&reason).trim_end_matches('.').to_owned();
-            if row.status == ServerState::Authenticating {
+            if is_waiting {
                 reason.push_str(&signing_in(&row.alias));
             }
+            let reason = harmless(&reason);
             let unset = row.error.as_ref().map(unset).unwrap_or_default();
-            Some(Checked::Failed { reason: harmless(&reason), needs_sign_in, unset })
+            Some(match needs_sign_in && !is_waiting && unset.is_empty() {
+                true => Checked::Refused { reason },
+                false => Checked::Failed { reason, needs_sign_in, unset },
+            })
         }
     }
 }
@@ -242,7 +244,8 @@ mod tests {
         assert_eq!(checked(&[&unlisted], Duration::ZERO), listing);
         let message = "401; for operators: `narthex mcp reconnect a`";
         let error = json!({ "kind": "auth_unavailable", "message": message });
-        assert_eq!(checked(&[&row("error", &error)], Duration::ZERO), failed("401", true, &[]));
+        let refused = Some(Checked::Refused { reason: "401".to_owned() });
+        assert_eq!(checked(&[&row("error", &error)], Duration::ZERO), refused);
         // A server that waits for a person stays, and the commands that mend it are named.
         let waiting = checked(&[&row("authenticating", &error)], Duration::ZERO);
         let reason = "401; add its URL to narthex, sign in with `narthex mcp authorize a`, then \

@@ -371,7 +371,7 @@ pub(in crate::commands) fn staying(
 ) -> BTreeMap<usize, String> {
     let mut staying = check::refused(plan, file, folder);
     for (at, one) in plan.servers.iter().enumerate() {
-        if let Some(reason) = check::needs_client(one) {
+        if let Some(reason) = check::needs_client(one).or_else(|| check::needs_env_file(one)) {
             staying.entry(at).or_insert(reason);
         }
     }

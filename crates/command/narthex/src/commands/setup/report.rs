@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::{
     apply::{Applied, Moved},
+    connection::NAME,
     find::Survey,
 };
 use crate::{
@@ -39,13 +40,13 @@ pub(super) fn tell(
     stayed(survey, applied)?;
     connected(survey, applied)?;
     left_alone(survey)?;
-    daemon(applied)?;
     problems(survey, applied)?;
+    daemon(applied)?;
     if !applied.moved.is_empty() {
-        output::line(&format!("\nTo see the tools, run `{}`.", narthex("tools", &[])))?;
+        output::sentence(&format!("\nTo see the tools, run `{}`.", narthex("tools", &[])))?;
     }
     let undo = narthex("setup --undo", &[]);
-    output::line(&format!("\nTo bring everything back as it was, run `{undo}`."))?;
+    output::sentence(&format!("\nTo bring everything back as it was, run `{undo}`."))?;
     incomplete(survey, applied).map_or(Ok(()), Err)
 }
 
@@ -103,7 +104,7 @@ fn problems(survey: &Survey, applied: &Applied<'_>) -> Result<(), Failure> {
     });
     for (name, path, reason) in own.chain(unread) {
         let line = harmless(&format!("{name} ({}): {reason}", path.display()));
-        output::line(&format!("\n{line}"))?;
+        output::sentence(&format!("\n{line}"))?;
     }
     Ok(())
 }
@@ -111,13 +112,19 @@ fn problems(survey: &Survey, applied: &Applied<'_>) -> Result<(), Failure> {
 fn moved(applied: &Applied<'_>) -> Result<(), Failure> {
     let moved: Vec<_> = moved_servers(applied).collect();
     if moved.is_empty() {
-        output::line("\nNo server has moved to narthex.")?;
+        output::sentence("\nNo server has moved to narthex.")?;
     } else {
-        output::line("\nThese servers moved to narthex, and work there:")?;
+        output::sentence("\nThese servers moved to narthex, and work there:")?;
     }
     for one in &moved {
         let tools = output::counted(one.tools as u64, "tool");
-        output::line(&format!("  {:<20} {tools}", one.one.alias.as_str()))?;
+        output::sentence(&format!("  {:<20} {tools}", one.one.alias.as_str()))?;
+        let origins = one.one.origins.iter().filter(|origin| has_left(applied, origin));
+        for origin in origins.filter(|origin| origin.name != one.one.alias.as_str()) {
+            let (name, client) = (&origin.name, &origin.client.name);
+            let line = format!("    was `{name}` in {client} ({})", origin.path.display());
+            output::sentence(&harmless(&line))?;
+        }
     }
     secrets(&moved, applied)
 }
@@ -130,7 +137,7 @@ fn secrets(moved: &[&Moved<'_>], applied: &Applied<'_>) -> Result<(), Failure> {
     let list = narthex("secrets list", &[]);
     if !of_moved.is_empty() {
         let secrets = output::counted(of_moved.len() as u64, "secret");
-        output::line(&format!("The vault has {secrets} of theirs now; `{list}` names them."))?;
+        output::sentence(&format!("The vault has {secrets} of theirs now; `{list}` names them."))?;
     }
     if others.is_empty() {
         return Ok(());
@@ -138,7 +145,7 @@ fn secrets(moved: &[&Moved<'_>], applied: &Applied<'_>) -> Result<(), Failure> {
     let mut servers: Vec<_> = others.iter().map(|(alias, _)| alias.as_str()).collect();
     servers.dedup();
     let (secrets, servers) = (output::counted(others.len() as u64, "secret"), servers.join(", "));
-    output::line(&format!(
+    output::sentence(&format!(
         "The vault has {secrets} of {servers} now, in narthex's settings; `{list}` names them."
     ))
 }
@@ -149,11 +156,11 @@ fn stayed(survey: &Survey, applied: &Applied<'_>) -> Result<(), Failure> {
     if stayed.is_empty() {
         return Ok(());
     }
-    output::line("\nThese servers stay where they were:")?;
+    output::sentence("\nThese servers stay where they were:")?;
     for one in stayed {
         let sign_in = if one.needs_sign_in { "asks for a sign-in of yours: " } else { "" };
         let line = format!("  {} in {}: {sign_in}{}", one.name, one.places.join(", "), one.reason);
-        output::line(&harmless(&line))?;
+        output::sentence(&harmless(&line))?;
     }
     Ok(())
 }
@@ -163,15 +170,23 @@ fn connected(survey: &Survey, applied: &Applied<'_>) -> Result<(), Failure> {
         let has_client = !survey.new_files.is_empty() || survey.to_connect().next().is_some();
         let has_servers = survey.has_servers || !applied.moved.is_empty();
         return match has_client && !has_servers {
-            true => output::line("\nNo client was connected, since narthex has no server yet."),
+            true => output::sentence("\nNo client was connected, since narthex has no server yet."),
             false => Ok(()),
         };
     }
-    output::line("\nThese clients are connected to narthex:")?;
+    output::sentence("\nThese clients are connected to narthex:")?;
     for one in &applied.connected {
         let hint = one.client.refresh_hint.as_deref();
         let hint = hint.map(|hint| format!(": {hint}")).unwrap_or_default();
-        output::line(&harmless(&format!("  {}{hint}", one.client.name)))?;
+        output::sentence(&harmless(&format!("  {}{hint}", one.client.name)))?;
+        if one.name != NAME {
+            let line = format!(
+                "    as `{}` in {}, since another entry there is called `{NAME}`",
+                one.name,
+                one.path.display()
+            );
+            output::sentence(&harmless(&line))?;
+        }
     }
     Ok(())
 }
@@ -181,13 +196,15 @@ fn left_alone(survey: &Survey) -> Result<(), Failure> {
     if survey.left_alone.is_empty() {
         return Ok(());
     }
-    output::line(
+    output::sentence(
         "\nThese clients are as they were, since the form of their files is unconfirmed:",
     )?;
     for file in &survey.left_alone {
         let set_up = narthex("setup --only {}", &[&file.client.id]);
         let (name, path) = (&file.client.name, file.path.display());
-        output::line(&harmless(&format!("  {name} ({path}): `{set_up}` sets it up")))?;
+        let is_faulty = survey.unread().any(|(faulty, _)| faulty.path == file.path);
+        let after = if is_faulty { "once its fault is corrected, " } else { "" };
+        output::sentence(&harmless(&format!("  {name} ({path}): {after}`{set_up}` sets it up")))?;
     }
     Ok(())
 }
@@ -199,8 +216,8 @@ fn daemon(applied: &Applied<'_>) -> Result<(), Failure> {
     }
     let mut lines = lines.into_iter();
     let Some(first) = lines.next() else { return Ok(()) };
-    output::line(&format!("\n{}", harmless(&first)))?;
-    lines.try_for_each(|line| output::line(&harmless(&line)))
+    output::sentence(&format!("\n{}", harmless(&first)))?;
+    lines.try_for_each(|line| output::sentence(&harmless(&line)))
 }
 
 /// A server that stays in files of clients.
@@ -213,7 +230,17 @@ struct Stayed<'s> {
 
 fn stayed_servers<'s>(survey: &'s Survey, applied: &'s Applied<'_>) -> Vec<Stayed<'s>> {
     let place = |origin: &Origin| format!("{} ({})", origin.client.name, origin.path.display());
-    let places = |one: &Planned| one.origins.iter().map(place).collect::<Vec<_>>();
+    // The file has the server under its own name, where a person has to look for it.
+    let of_planned = |one: &Planned, origin: &Origin| match origin.name == one.alias.as_str() {
+        true => place(origin),
+        false => {
+            let (name, client) = (&origin.name, &origin.client.name);
+            format!("{client} (`{name}` in {})", origin.path.display())
+        }
+    };
+    let places = |one: &Planned| {
+        one.origins.iter().map(|origin| of_planned(one, origin)).collect::<Vec<_>>()
+    };
     let failed = applied.failed.iter().map(|failed| Stayed {
         name: failed.one.alias.as_str(),
         places: places(failed.one),
@@ -222,7 +249,7 @@ fn stayed_servers<'s>(survey: &'s Survey, applied: &'s Applied<'_>) -> Vec<Staye
     });
     let unmoved = unmoved(applied).map(|(one, origins)| Stayed {
         name: one.alias.as_str(),
-        places: origins.into_iter().map(place).collect(),
+        places: origins.into_iter().map(|origin| of_planned(one, origin)).collect(),
         reason: reason_of_unmoved(survey),
         needs_sign_in: false,
     });
@@ -284,10 +311,10 @@ fn to_json(survey: &Survey, applied: &Applied<'_>) -> Value {
             "name": name, "reason": reason, "needs_sign_in": false, "from": from(one),
         }))
     });
-    let connected = applied
-        .connected
-        .iter()
-        .map(|one| json!({ "client": one.client.label(), "file": one.path.to_string_lossy() }));
+    let connected = applied.connected.iter().map(|one| {
+        let file = one.path.to_string_lossy();
+        json!({ "client": one.client.label(), "file": file, "name": one.name })
+    });
     let problems = applied.problems.iter().map(|problem| {
         json!({
             "client": problem.client.label(),

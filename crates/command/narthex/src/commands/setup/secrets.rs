@@ -3,22 +3,29 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use http::Method;
+use narthex_audit::{Actor, ActorKind, Audit, AuditEvent, AuditFull, AuditSettings, kind};
 use narthex_client_files::{
     journal::{Journal, Step},
     plan::Planned,
     servers::NameableSecret,
 };
-use narthex_model::SecretName;
+use narthex_model::{ErrorKind, SecretName, SecretSummary, WorkspaceId};
+use narthex_store::{StatementError, Store};
 use serde_json::{Value, json};
 
 use super::{daemon::Daemon, place::failed};
 use crate::{
     Failure,
+    config::Settings,
     daemon_client::{ApiRequest, workspace_path},
+    data_dir::DataDir,
+    stored::StorePlace,
 };
 
 /// The workspace whose secrets a local file names.
 const WORKSPACE: &str = "default";
+/// The actor of a change that is made without the daemon: its operator.
+const BY: &str = "admin";
 
 /// The names of one server's secrets, by the variable or header.
 pub(super) type Names = BTreeMap<String, SecretName>;
@@ -95,6 +102,63 @@ pub(super) async fn clear(
     }
     daemon.client.api(ApiRequest::new(Method::DELETE, path(name))).await?;
     Ok(Cleared::Done)
+}
+
+/// Clears a secret as [`clear`] does, in the store of a daemon that cannot start, and records it.
+/// No key of the vault is needed for it. Gives the failure for which there is no record, too.
+///
+/// # Errors
+/// When a daemon has the data directory, or the store cannot be used.
+pub(super) async fn clear_stored(
+    name: &str,
+    version: Option<u64>,
+    settings: &Settings,
+) -> Result<(Cleared, Option<Failure>), Failure> {
+    let data = DataDir::at(&settings.daemon.data);
+    // A daemon that starts meanwhile would have the secret, and write to the record.
+    let _lock = data.lock()?;
+    let store = StorePlace::of(&data, settings).open().await?;
+    let (audit, fault) = match Audit::open(&data.audit_dir(), &AuditSettings::default()) {
+        Ok(audit) => (audit, None),
+        // A record that cannot be written may be the reason for which no daemon starts.
+        Err(error) => (Audit::disabled(), Some(Failure::caused(ErrorKind::Unavailable, &error))),
+    };
+    let cleared = clear_in(&store, &audit, name, version).await;
+    audit.close().await;
+    store.close().await;
+    let (cleared, refused) = cleared.map_err(|error| Failure::caused(error.kind(), &error))?;
+    let refused = refused.map(|error| Failure::caused(error.kind(), &error));
+    Ok((cleared, fault.or(refused)))
+}
+
+async fn clear_in(
+    store: &Store,
+    audit: &Audit,
+    name: &str,
+    version: Option<u64>,
+) -> Result<(Cleared, Option<AuditFull>), StatementError> {
+    let workspace = WorkspaceId::default();
+    let all = store.secrets().all(&workspace).await?;
+    let mut set = all.into_iter().filter(SecretSummary::is_set);
+    let Some(found) = set.find(|one| one.name.as_str() == name) else {
+        return Ok((Cleared::Absent, None));
+    };
+    let newest = found.versions.last().map(|last| last.version.get());
+    let now = Values { newest: newest.unwrap_or_default(), count: found.versions.len() };
+    if !now.is_of(version) {
+        return Ok((Cleared::Changed, None));
+    }
+    let event = AuditEvent::new(kind::SECRET_CLEARED, Actor::new(ActorKind::LocalAdmin, BY));
+    let event = event.in_workspace(&workspace).on("secret", name.to_owned());
+    let (noted, refused) = match audit.begin(event).await {
+        Ok(noted) => (Some(noted), None),
+        Err(full) => (None, Some(full)),
+    };
+    store.secrets().clear(&workspace, &found.name, BY).await?;
+    if let Some(noted) = noted {
+        noted.done().await;
+    }
+    Ok((Cleared::Done, refused))
 }
 
 /// Clears a secret that set-ups stored, and forgets it. One with another value since stays, as does

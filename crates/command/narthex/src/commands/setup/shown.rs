@@ -82,12 +82,11 @@ impl Survey {
                 format!("stays as it is: it {reason}"),
                 format!("`{command}` shows what it would start, and asks"),
             ];
-            told(&path.display().to_string(), &facts)?;
+            output::sentence(&harmless(&path.display().to_string()))?;
+            facts.iter().try_for_each(|fact| output::sentence(&format!("  {}", harmless(fact))))?;
+            output::sentence("")?;
         }
-        match self.projects.untrusted.is_empty() {
-            true => Ok(()),
-            false => output::line(""),
-        }
+        Ok(())
     }
 
     fn file_row(&self, file: &FoundFile) -> Vec<String> {

@@ -14,11 +14,11 @@ use running::Running;
 pub(in crate::commands) use told::{Asking, Undo, client_names};
 use told::{Fault, NeededSecret, UndoneFile};
 
-use std::{path::Path, process::ExitCode};
+use std::{path::Path, process::ExitCode, time::Duration};
 
 use narthex_client::{
     cli::SetupArgs,
-    commands::{service::remove_own, typed::is_agreed},
+    commands::{daemon::stop_daemon, service::remove_own, typed::is_agreed},
 };
 use narthex_client_files::journal::{FileStep, FileUndone, Journal, JournalError, Lacking, Step};
 use narthex_model::{ErrorKind, command::narthex, with_causes};
@@ -32,6 +32,9 @@ use super::{
     settings,
 };
 use crate::{Failure, cli::Context, data_dir::DataDir, output};
+
+/// The time in which a daemon that was started for an undo has to end.
+const STOPPED: Duration = Duration::from_secs(60);
 
 pub(super) async fn run(
     args: &SetupArgs,
@@ -84,6 +87,7 @@ impl Undo {
         let mut journal = place::journal(&data)?;
         let mut undo = Self { asking, backups: journal.backups(), ..Self::default() };
         undo.ended_by = undo.steps(&mut journal, context).await.err();
+        undo.end_started(context).await;
         undo.keeps_copies = !journal.kept_copies().is_empty();
         if journal.steps().is_empty() {
             if let Some(Err(error)) = journal.lock().map(remove_lock) {
@@ -160,6 +164,18 @@ impl Undo {
                 narthex("mcp reload", &[])
             );
             self.notes.push(text);
+        }
+    }
+
+    /// Stops the daemon that was started for the undo alone.
+    async fn end_started(&mut self, context: &Context) {
+        let is_started = self.daemon.take().is_some_and(|daemon| daemon.is_started);
+        if !is_started {
+            return;
+        }
+        if let Err(failure) = stop_daemon(STOPPED, false, &context.client()).await {
+            let reason = failure.message;
+            self.notes.push(format!("The daemon that was started for this still runs: {reason}"));
         }
     }
 
@@ -265,14 +281,39 @@ impl Undo {
         if let Some(failure) = &self.no_answer {
             return Err(failure.clone());
         }
-        let daemon = match (self.daemon.take(), self.asking) {
-            (Some(daemon), _) => daemon,
-            (None, Asking::IfUp) => Daemon::running(context)?,
-            (None, Asking::Needed | Asking::Wanted) => Daemon::ensure(context).await?,
-        };
-        let cleared = secrets::clear(name, version, &daemon).await;
-        self.daemon = Some(daemon);
-        cleared
+        self.find_daemon(context).await?;
+        if let Some(daemon) = &self.daemon {
+            return secrets::clear(name, version, daemon).await;
+        }
+        let cleared = secrets::clear_stored(name, version, &context.settings).await;
+        match (cleared, &self.no_daemon) {
+            (Ok((cleared, unrecorded)), _) => {
+                self.unrecorded = self.unrecorded.take().or(unrecorded);
+                Ok(cleared)
+            }
+            (Err(error), Some(failure)) => {
+                tracing::debug!("the store cannot be used without a daemon: {}", error.message);
+                Err(failure.clone())
+            }
+            (Err(error), None) => Err(error),
+        }
+    }
+
+    /// Finds or starts the daemon, once. Keeps the failure of one that does not start.
+    async fn find_daemon(&mut self, context: &Context) -> Result<(), Failure> {
+        if self.daemon.is_some() || self.no_daemon.is_some() {
+            return Ok(());
+        }
+        if self.asking == Asking::IfUp {
+            self.daemon = Some(Daemon::running(context)?);
+            return Ok(());
+        }
+        match Daemon::ensure(context).await {
+            Ok(daemon) => self.daemon = Some(daemon),
+            Err(failure) if failure.is_interrupted() => return Err(failure),
+            Err(failure) => self.no_daemon = Some(failure),
+        }
+        Ok(())
     }
 }
 

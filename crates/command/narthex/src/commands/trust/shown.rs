@@ -5,8 +5,9 @@ use std::{borrow::Cow, collections::BTreeSet, path::PathBuf};
 
 use narthex_client_files::servers::{hidden_args, hides_variable};
 use narthex_model::{
-    AuthorizationCodeAuth, ClientCredentialsAuth, ClientProof, Confinement, HttpTarget,
-    NetworkAccess, OAuth, OAuthResource, OAuthScopes, Secret, ServerAuth, ServerDefinition, Target,
+    AuthorizationCodeAuth, ClientCredentialsAuth, ClientProof, Confinement, ExchangeFallback,
+    ExchangeIdentity, HttpTarget, NetworkAccess, OAuth, OAuthExchange, OAuthResource, OAuthScopes,
+    Secret, ServerAuth, ServerDefinition, Target,
 };
 use narthex_registry::config::Entry;
 use serde_json::{Value, json};
@@ -102,8 +103,18 @@ fn sent_by_sign_in(auth: &AuthorizationCodeAuth) -> Vec<&str> {
     let tokens = auth.tokens.iter().flat_map(|tokens| {
         std::iter::once(&tokens.access_token).chain(&tokens.refresh_token).map(Secret::expose)
     });
+    let exchange = auth.exchange.iter().flat_map(|exchange| sent_in_exchange(exchange));
     let scopes = auth.scopes.iter().map(String::as_str);
-    client.chain(tokens).chain(scopes).chain(auth.client_name.as_deref()).collect()
+    let client = client.chain(tokens).chain(exchange);
+    client.chain(scopes).chain(auth.client_name.as_deref()).collect()
+}
+
+fn sent_in_exchange(exchange: &OAuthExchange) -> Vec<&str> {
+    let given = exchange.given().into_iter().flat_map(|given| {
+        let secrets = given.client.secret.iter().chain(&given.id_token).chain(&given.refresh_token);
+        std::iter::once(given.client.id.as_str()).chain(secrets.map(Secret::expose))
+    });
+    given.chain(exchange.audience.as_deref()).collect()
 }
 
 /// The names of the variables in texts as they are written.
@@ -221,7 +232,25 @@ fn sign_in_settings(auth: &AuthorizationCodeAuth) -> Vec<String> {
     if auth.tokens.is_some() {
         all.push("with tokens of this file".to_owned());
     }
+    all.extend(auth.exchange.as_ref().map(|exchange| exchanged(exchange)));
     all
+}
+
+/// The receiver of a person's identity, and the result that the receiver gives.
+fn exchanged(exchange: &OAuthExchange) -> String {
+    let from = match &exchange.identity {
+        ExchangeIdentity::Login(provider) => {
+            format!("the sign-in of each human with {}", quoted(provider))
+        }
+        ExchangeIdentity::Given(given) => {
+            format!("the identity of a person, sent to {}", address(&given.token_url))
+        }
+    };
+    let or = match exchange.fallback {
+        Some(ExchangeFallback::SignIn) => ", or else a sign-in",
+        None => "",
+    };
+    format!("exchange {} for {from}{or}", exchange.kind.word())
 }
 
 fn at_issuer(issuer: Option<&str>) -> String {

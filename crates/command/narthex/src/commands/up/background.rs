@@ -92,14 +92,16 @@ fn told(
         output::line(url)?;
     } else {
         let verb = if is_started { "listens" } else { "listened already" };
-        output::line(&format!("The daemon, process {pid}, {verb} at {url}."))?;
+        output::sentence(&format!("The daemon, process {pid}, {verb} at {url}."))?;
         if let Some(fingerprint) = fingerprint {
-            output::line(&format!("Its certificate has the SHA-256 fingerprint {fingerprint}."))?;
+            output::sentence(&format!(
+                "Its certificate has the SHA-256 fingerprint {fingerprint}."
+            ))?;
         }
-        output::line(&format!("Log: {}", log.display()))?;
+        output::sentence(&format!("Log: {}", log.display()))?;
         let (setup, stop) = (narthex("setup", &[]), narthex("daemon stop", &[]));
-        output::line(&format!("Connect the MCP clients of this machine with `{setup}`."))?;
-        output::line(&format!("Stop it with `{stop}`."))?;
+        output::sentence(&format!("Connect the MCP clients of this machine with `{setup}`."))?;
+        output::sentence(&format!("Stop it with `{stop}`."))?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -100,6 +100,7 @@ impl World {
         }
         self.calls(&begun, canaries);
         self.calls_over_sockets(&begun);
+        self.signs_in_to_a_server();
         self.signs_in(canaries);
         self.faulty_catalog(canaries);
         self.secrets_are_refused(canaries);

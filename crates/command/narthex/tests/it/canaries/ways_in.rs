@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 use super::{use_all::Begun, world::World};
 use crate::{support::SOON, world::modern};
 
-const FORM: &str = "content-type: application/x-www-form-urlencoded\r\n";
-const JSON: &str = "content-type: application/json\r\n";
+pub(super) const FORM: &str = "content-type: application/x-www-form-urlencoded\r\n";
+pub(super) const JSON: &str = "content-type: application/json\r\n";
 
 /// OpenID providers that repeat everything that they get, wherever it might be read, and a
 /// collector of traces.
@@ -103,8 +103,8 @@ fn answer(mut stream: TcpStream, base: &str, heard: &Mutex<Heard>) -> std::io::R
 }
 
 /// The origin of a browser, and the cookie and token that it stores and sends.
-struct Browser {
-    origin: String,
+pub(super) struct Browser {
+    pub(super) origin: String,
     cookie: String,
     csrf: String,
 }
@@ -161,6 +161,7 @@ impl World {
         csrf.clone_into(&mut browser.csrf);
         canaries.push(Canary::of("a page's token", csrf).allowed_in(page));
         self.passkey(&browser, canaries);
+        self.lets_a_client_in(&browser, canaries);
         let (status, _, me) =
             self.browse(&browser, "answer to a human", ("GET", "/api/me"), "", "");
         assert_eq!((status, me.contains("ada")), (200, true), "{me}");
@@ -172,7 +173,7 @@ impl World {
         self.browse(&browser, "answer that signs out", ("POST", "/signout"), FORM, &form);
     }
 
-    fn browse(
+    pub(super) fn browse(
         &mut self,
         browser: &Browser,
         label: &str,

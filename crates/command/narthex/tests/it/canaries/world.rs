@@ -11,6 +11,7 @@ use std::{
 
 use fs_err as fs;
 use narthex_testkit::{
+    authorization::{AuthorizationFixture, Settings},
     canary::{Canary, Everything},
     fixture::{Options, Running},
 };
@@ -57,6 +58,8 @@ pub(super) struct World {
     values: BTreeMap<&'static str, String>,
     planted: String,
     remote: Running,
+    /// A server to which a person signs in.
+    pub(super) hosted: AuthorizationFixture,
     pub(super) provider: Provider,
     _runtime: Runtime,
 }
@@ -73,7 +76,10 @@ impl World {
         secrets.push(Canary::plain(OIDC_FILE));
         let values = secrets.iter().map(|canary| (canary.name, canary.value.clone())).collect();
         let planted = Canary::plain("planted").value;
-        let place = Place::with(&servers(&remote.url, &planted));
+        let hosted = AuthorizationFixture::start(Settings::default());
+        let mut servers = servers(&remote.url, &planted);
+        servers["hosted"] = json!({ "transport": "http", "url": hosted.url });
+        let place = Place::with(&servers);
         // Elsewhere: the folder of `mcp.json` is watched, and each change is logged.
         let logs = tempfile::tempdir().unwrap();
         let log = fs::File::create(logs.path().join("log")).unwrap();
@@ -119,6 +125,7 @@ impl World {
             values,
             planted,
             remote,
+            hosted,
             provider,
             _runtime,
         }

@@ -14,6 +14,11 @@ impl Chance {
             Some(text) => text.to_str().unwrap().parse().unwrap(),
             None => getrandom::u64().unwrap(),
         };
+        Self::of(seed)
+    }
+
+    /// Starts with this seed.
+    pub(crate) fn of(seed: u64) -> Self {
         Self { seed, state: seed }
     }
 

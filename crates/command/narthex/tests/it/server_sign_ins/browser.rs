@@ -15,7 +15,7 @@ const PUBLIC: &str = "https://narthex.example";
 const HEAD: &str = "Host: narthex.example\r\nOrigin: https://narthex.example\r\n\
                     Sec-Fetch-Site: same-origin\r\n";
 
-/// X-E42: an answer with a state that is unknown, was used, or is missing finishes nothing,
+/// E60, X-E42: an answer with a state that is unknown, was used, or is missing finishes nothing,
 /// and does not end the open sign-in.
 #[test]
 fn oauth_c16_an_answer_without_an_open_sign_in_finishes_nothing() {
@@ -28,6 +28,7 @@ fn oauth_c16_an_answer_without_an_open_sign_in_finishes_nothing() {
         let page = visit(&format!("{base}{query}"));
         assert!((400..500).contains(&page.status), "{query}: {page:?}");
         assert!(page.text.contains("That did not work"), "{query}: {page:?}");
+        assert!(!page.text.contains("<code"), "a stranger sees no command: {page:?}");
     }
     assert_eq!(fixture.asked_of(Endpoint::Token).len(), 0, "nothing was exchanged");
     assert_eq!(visit(&back).status, 200);
@@ -73,15 +74,20 @@ fn s7_a_redirect_at_another_host_is_refused() {
     assert_eq!(visit(&back).status, 200, "the sign-in is still open");
 }
 
-/// E108: the state of one server at the address of another finishes the sign-in that it belongs to.
+/// E108, S20: an answer counts at the redirect URI of its own sign-in. At that of another server it
+/// finishes neither, and its code goes nowhere.
 #[test]
 fn oauth_c16_a_state_belongs_to_one_server() {
     let (fixture, place) = two_servers();
     let _daemon = place.up();
     address(&place, "notes");
     let back = fixture.browse(&address(&place, "tracker")).unwrap();
-    visit(&back.replace("/callback/tracker", "/callback/notes"));
-    assert_eq!(row(&place, "notes")["status"], "authenticating");
+    let page = visit(&back.replace("/callback/tracker", "/callback/notes"));
+    assert!((400..500).contains(&page.status), "{page:?}");
+    assert_eq!(fixture.counts().exchanged_codes, 0);
+    for name in ["tracker", "notes"] {
+        assert_eq!(row(&place, name)["status"], "authenticating", "{name}");
+    }
 }
 
 /// A browser at the public address, behind a proxy.
@@ -156,4 +162,7 @@ fn oauth_c16_a_sign_in_of_a_human_belongs_to_the_browser() {
     until_in(&place, "tracker", "ready");
     let document = browser.ask("GET", "/oauth/client-metadata.json", "");
     assert!(document.text.contains("https://narthex.example/oauth/callback\""), "{document:?}");
+    // C12: authorization servers may keep it for a while.
+    assert!(document.text.contains("public, max-age=300"), "{document:?}");
+    assert!(!document.text.contains("no-store"), "{document:?}");
 }

@@ -8,6 +8,7 @@ use std::{
 
 use fs_err as fs;
 use narthex_testkit::authorization::{AuthorizationFixture, Settings};
+use serde_json::json;
 
 use super::{place, row, sign_in, until, until_in, visit};
 use crate::support::{Done, Place};
@@ -56,6 +57,27 @@ impl Waiting {
     }
 }
 
+/// Starts the command that opens the browser, with a program in place of the browser's. Returns
+/// what that program was given, and the command.
+fn opened(place: &Place) -> (String, Waiting) {
+    fs::create_dir_all(place.path("bin")).unwrap();
+    let opener = place.path("bin/xdg-open");
+    fs::write(
+        &opener,
+        "#!/bin/sh\nenv > opened.env\nprintf '%s\\n' \"$@\" > opened.tmp\n\
+                        mv opened.tmp opened\n",
+    )
+    .unwrap();
+    fs::set_permissions(&opener, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let path = std::env::var_os("PATH").unwrap().into_string().unwrap();
+    let path = format!("{}:{path}", place.path("bin").display());
+    let waiting = Waiting::start_with(place, &["mcp", "authorize", "tracker"], |command| {
+        command.env("PATH", path).env("DISPLAY", ":0");
+    });
+    let url = until(|| fs::read_to_string(place.path("opened")).ok());
+    (url.strip_suffix('\n').unwrap().to_owned(), waiting)
+}
+
 /// E28: the command prints the address, waits for the person, and ends when the server is ready.
 #[test]
 fn e28_a_command_signs_in_and_waits_until_the_server_is_ready() {
@@ -78,25 +100,44 @@ fn e28_a_command_opens_the_browser_of_the_machine() {
     let fixture = AuthorizationFixture::start(Settings::default());
     let place = place(&fixture);
     let _daemon = place.up();
-    fs::create_dir_all(place.path("bin")).unwrap();
-    let opener = place.path("bin/xdg-open");
-    fs::write(
-        &opener,
-        "#!/bin/sh\nenv > opened.env\necho \"$1\" > opened.tmp\n\
-                        mv opened.tmp opened\n",
-    )
-    .unwrap();
-    fs::set_permissions(&opener, std::fs::Permissions::from_mode(0o755)).unwrap();
-    let path = std::env::var_os("PATH").unwrap().into_string().unwrap();
-    let path = format!("{}:{path}", place.path("bin").display());
-    let waiting = Waiting::start_with(&place, &["mcp", "authorize", "tracker"], |command| {
-        command.env("PATH", path).env("DISPLAY", ":0");
-    });
-    let url = until(|| fs::read_to_string(place.path("opened")).ok());
+    let (url, waiting) = opened(&place);
     let environment = fs::read_to_string(place.path("opened.env")).unwrap();
     assert!(environment.contains("DISPLAY=:0") && !environment.contains("NARTHEX_"));
-    assert_eq!(visit(&fixture.browse(url.trim()).unwrap()).status, 200);
+    assert_eq!(visit(&fixture.browse(&url).unwrap()).status, 200);
     waiting.done().succeeded();
+}
+
+/// S1: an authorization server names an address with text for a shell. The opener gets the address
+/// as its one argument, and no part of it is carried out.
+#[test]
+fn s1_shell_text_in_an_address_is_not_carried_out() {
+    const SHELL: &str = "x=$(touch${IFS}canary);touch${IFS}canary&y=`touch${IFS}canary`|'x";
+    let fixture = AuthorizationFixture::start(Settings::default());
+    let endpoint = format!("{}/authorize?{SHELL}", fixture.issuer(0));
+    fixture.quirks(|quirks| quirks.authorization_endpoint = Some(endpoint));
+    let place = place(&fixture);
+    let _daemon = place.up();
+    let (url, waiting) = opened(&place);
+    assert!(url.contains("$(touch${IFS}canary)") && url.lines().count() == 1, "{url}");
+    assert_eq!(visit(&fixture.browse(&url).unwrap()).status, 200);
+    waiting.done().succeeded();
+    assert!(!place.path("canary").exists());
+}
+
+/// S1: an address that is none of the web leads to no sign-in, and is not shown as one.
+#[test]
+fn s1_other_addresses_than_those_of_the_web_lead_to_no_sign_in() {
+    for hostile in ["file:///etc/passwd", "javascript:alert(1)", "C:\\Windows\\calc.exe"] {
+        let fixture = AuthorizationFixture::start(Settings::default());
+        fixture.quirks(|quirks| quirks.authorization_endpoint = Some(hostile.to_owned()));
+        let place = place(&fixture);
+        let _daemon = place.up();
+        let row = row(&place, "tracker");
+        let shown = (&row["status"], &row["authUrl"]);
+        assert_eq!(shown, (&json!("error"), &json!(null)), "{hostile}: {row}");
+        let refused = place.run(["mcp", "authorize", "tracker", "--no-browser"]);
+        refused.failed(1, &["`authorization_endpoint` cannot be used"]);
+    }
 }
 
 /// A person who stops the wait can still sign in, and the command says so.

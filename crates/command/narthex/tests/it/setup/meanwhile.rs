@@ -99,7 +99,7 @@ fn a_stopped_set_up_says_what_has_changed_and_can_be_undone() {
     let before = home.text(".codex/config.toml");
     // The shell outlives Ctrl-C, which is for all on the terminal.
     let line = format!(
-        "trap : INT; stty cols 200; TERM=xterm HOME={home} XDG_CONFIG_HOME={home}/.config \
+        "trap : INT; stty cols 2000; TERM=xterm HOME={home} XDG_CONFIG_HOME={home}/.config \
          NARTHEX_LISTEN=127.0.0.1:0 {PROGRAM} setup --only codex; echo code $?",
         home = home.place.path("home").display()
     );
@@ -176,7 +176,7 @@ fn a_file_that_changes_meanwhile_keeps_the_change() {
 fn a_file_that_changes_at_the_question_stops_the_set_up() {
     let home = Home::new("https://tracker.example.com/mcp");
     let line = format!(
-        "stty cols 400; TERM=xterm HOME={home} XDG_CONFIG_HOME={home}/.config \
+        "stty cols 2000; TERM=xterm HOME={home} XDG_CONFIG_HOME={home}/.config \
          NARTHEX_LISTEN=127.0.0.1:0 {PROGRAM} setup --only codex; echo code $?",
         home = home.place.path("home").display()
     );

@@ -10,7 +10,7 @@ const SHOP: &str = r#"{
 			"command": "./bin/server",
 			"args": ["--stdio"],
 			"env": { "SHOP_TOKEN": "shop-canary-5721", "PLACE": "${workspaceFolder}/data" },
-			"envFile": "${workspaceFolder}/.env",
+			"dev": { "watch": "src" },
 		},
 		"asked": { "type": "stdio", "command": "x", "env": { "A": "${input:answer}" } },
 	},
@@ -89,7 +89,7 @@ fn d27_an_approved_file_of_the_folder_is_included() {
     home.run(&["trust", ".vscode/mcp.json", "--yes"]).succeeded();
     home.run(&["trust", ".roo/mcp.json", "--yes"]).succeeded();
     let shown = home.run(&["setup", "--dry-run"]).succeeded().stdout;
-    for words in ["without `envFile`", "stays: only VS Code has the value of `answer`"] {
+    for words in ["without `dev`", "stays: only VS Code has the value of `answer`"] {
         assert!(shown.contains(words), "{words}\n{shown}");
     }
     let data = set_up(&home);

@@ -1,6 +1,8 @@
 //! The way back: an undo beside a file with a fault, copies that stay and copies that go, and an
 //! uninstallation where nothing is left.
 
+use std::time::SystemTime;
+
 use super::*;
 
 fn edit(home: &Home, name: &str, from: &str, to: &str) {
@@ -337,6 +339,86 @@ fn an_uninstallation_needs_no_daemon_that_can_start() {
     assert!(done.stdout.contains(unknown), "{done:?}");
     assert_eq!(home.text(".codex/config.toml"), home.filled(CODEX));
     assert!(!home.place.path("data").exists());
+}
+
+/// A daemon that was started to clear secrets ends with the undo.
+#[test]
+fn an_undo_leaves_no_daemon_that_did_not_run() {
+    let home = Home::new("https://tracker.example.com/mcp");
+    home.run(&["setup", "--yes", "--only", "codex"]).succeeded();
+    home.run(&["daemon", "stop"]).succeeded();
+    let done = home.run(&["setup", "--undo", "--yes", "--json"]).succeeded().json();
+    let done = &done["data"];
+    assert_eq!(done["cleared_secrets"], json!(["DOCS_KEY"]), "{done}");
+    assert_eq!(done["is_daemon_running"], false, "{done}");
+    home.run(&["daemon", "status"]).failed(1, &[]);
+    home.is_untouched();
+}
+
+/// Secrets are cleared in the store if no daemon starts: one with a broken key file cannot open
+/// them, and need not.
+#[test]
+fn an_undo_needs_no_daemon_that_can_start() {
+    let home = Home::new("https://tracker.example.com/mcp");
+    home.run(&["setup", "--yes", "--only", "codex"]).succeeded();
+    home.run(&["daemon", "stop"]).succeeded();
+    let key = home.place.path("data/master.key");
+    let good = fs::read(&key).unwrap();
+    fs::write(&key, "no key").unwrap();
+    let shown = home.run(&["uninstall", "--dry-run"]).succeeded().stdout;
+    let settings = home.settings().display().to_string();
+    for words in [
+        format!("{settings} is removed, since it did not exist before.\n"),
+        "1 secret in the vault is cleared, unless changed since".to_owned(),
+    ] {
+        assert!(shown.contains(&words), "{words}\n{shown}");
+    }
+    assert!(!shown.contains(&format!("{settings} is kept")), "{shown}");
+    let done = home.run(&["uninstall", "--yes"]).succeeded().stdout;
+    for words in [
+        "Cleared 1 secret in the vault: DOCS_KEY.\n",
+        "That was done in the store itself, since no daemon starts: ",
+    ] {
+        assert!(done.contains(words), "{words}\n{done}");
+    }
+    assert!(!done.contains("The audit has no record"), "{done}");
+    home.is_untouched();
+    assert!(!home.place.path("data/setup").exists());
+    fs::write(&key, good).unwrap();
+    home.run(&["up", "--detach", "--config", "mcp.json"]).succeeded();
+    assert_eq!(home.run(&["secrets", "list", "--quiet"]).succeeded().stdout, "");
+    // The next daemon moves the record into the store.
+    let words = ["audit", "list", "--kind", "workspace.secret.cleared", "--json"];
+    let began = SystemTime::now();
+    let events = loop {
+        let listed = home.run(&words).succeeded().json()["data"]["items"].take();
+        if listed.as_array().is_some_and(|all| !all.is_empty()) {
+            break listed;
+        }
+        assert!(began.elapsed().unwrap() < SOON, "no record of the cleared secret");
+    };
+    let event = &events[0];
+    assert_eq!(event["resource"], json!({ "kind": "secret", "id": "DOCS_KEY" }), "{event}");
+    assert_eq!((&event["actor"]["id"], &event["outcome"]), (&json!("admin"), &json!("ok")));
+    home.run(&["audit", "verify"]).succeeded();
+}
+
+/// A secret is cleared without a record where none can be written, and the user is told.
+#[test]
+fn an_undo_says_which_clearing_has_no_record() {
+    let home = Home::new("https://tracker.example.com/mcp");
+    home.run(&["setup", "--yes", "--only", "codex"]).succeeded();
+    home.run(&["daemon", "stop"]).succeeded();
+    // Not even an administrator of the machine writes to a folder as to a file.
+    let lock = home.place.path("data/audit/audit.lock");
+    fs::remove_file(&lock).unwrap();
+    fs::create_dir(&lock).unwrap();
+    let done = home.run(&["setup", "--undo", "--yes"]).succeeded().stdout;
+    for words in ["Cleared 1 secret in the vault: DOCS_KEY.\n", "The audit has no record of that: "]
+    {
+        assert!(done.contains(words), "{words}\n{done}");
+    }
+    home.is_untouched();
 }
 
 /// Settings that others have put into the file stay, though the data go: a daemon with other data

@@ -1,11 +1,15 @@
 //! The two modes of OAuth of a server of the catalog.
 
+mod exchange;
+
 use narthex_model::{
-    KEY_ALGORITHMS, OAuthPkce, OAuthRegistration, OAuthResource, PRIVATE_KEY_JWT, SecretMethod,
+    AuthErrorFault, AuthErrorPattern, KEY_ALGORITHMS, OAuthPkce, OAuthRegistration, OAuthResource,
+    PRIVATE_KEY_JWT, SecretMethod,
 };
 use serde::Serialize;
 use serde_json::Value;
 
+pub use self::exchange::EntryExchange;
 use super::text::{AuthText, credential_url, required, text, url};
 use crate::{
     fault::FaultCode,
@@ -38,6 +42,9 @@ pub struct EntryClientCredentials {
     /// The issuer of the authorization server, instead of the one that the server names.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub authorization_server: Option<String>,
+    /// The tool error that counts as a refused token.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub auth_error: Option<AuthErrorPattern>,
 }
 
 /// The proof of a client that acts without a person.
@@ -102,6 +109,12 @@ pub struct EntrySignIn {
     /// True if idle grants are renewed before their refresh token ends.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub keep_alive: bool,
+    /// The exchange that gives the tokens, in place of a sign-in at the authorization server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exchange: Option<EntryExchange>,
+    /// The tool error that counts as a refused token.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub auth_error: Option<AuthErrorPattern>,
 }
 
 /// A client that was registered manually.
@@ -148,6 +161,7 @@ struct Fields {
     method: &'static str,
     scopes: &'static str,
     authorization_server: &'static str,
+    auth_error: &'static str,
 }
 
 const FIELDS: Fields = Fields {
@@ -160,6 +174,7 @@ const FIELDS: Fields = Fields {
     method: "tokenEndpointAuthMethod",
     scopes: "scopes",
     authorization_server: "authorizationServer",
+    auth_error: "authError",
 };
 
 /// The spelling with `type`.
@@ -173,11 +188,12 @@ const TYPED: Fields = Fields {
     method: "token_endpoint_auth_method",
     scopes: "scope",
     authorization_server: "authorization_server",
+    auth_error: "auth_error",
 };
 
 impl Fields {
     /// All keys, with those that are spelt alike.
-    fn all(&self) -> [&'static str; 12] {
+    fn all(&self) -> [&'static str; 13] {
         let Self {
             kind,
             token_url,
@@ -188,6 +204,7 @@ impl Fields {
             method,
             scopes,
             authorization_server,
+            auth_error,
         } = *self;
         let [algorithm, audience, resource] = ["algorithm", "audience", "resource"];
         [
@@ -203,6 +220,7 @@ impl Fields {
             audience,
             resource,
             authorization_server,
+            auth_error,
         ]
     }
 }
@@ -224,6 +242,7 @@ pub(super) fn client_credentials(
     let audience = reader.owned(auth, "audience");
     let resource = url(reader, auth, "resource");
     let authorization_server = credential_url(reader, auth, fields.authorization_server);
+    let auth_error = auth_error(reader, auth, fields.auth_error);
     Some(EntryClientCredentials {
         token_url,
         client_id: client_id?,
@@ -232,6 +251,7 @@ pub(super) fn client_credentials(
         audience,
         resource,
         authorization_server,
+        auth_error,
     })
 }
 
@@ -323,6 +343,8 @@ pub(super) fn sign_in(reader: &mut Reader, auth: &Object<'_>) -> Option<EntrySig
         "authorizationServer",
         "legacy",
         "keepAlive",
+        "exchange",
+        "authError",
     ];
     reader.only(auth, &keys);
     let client = match reader.object(auth, "client") {
@@ -342,6 +364,8 @@ pub(super) fn sign_in(reader: &mut Reader, auth: &Object<'_>) -> Option<EntrySig
         authorization_server: credential_url(reader, auth, "authorizationServer"),
         legacy: reader.flag(auth, "legacy").unwrap_or_default(),
         keep_alive: reader.flag(auth, "keepAlive").unwrap_or_default(),
+        exchange: exchange::read(reader, auth),
+        auth_error: auth_error(reader, auth, "authError"),
     })
 }
 
@@ -350,6 +374,25 @@ fn client_of(reader: &mut Reader, client: &Object<'_>) -> Option<AuthClient> {
     let client_id = required(reader, client, "clientId", "client id");
     let client_secret = text(reader, client, "clientSecret");
     Some(AuthClient { client_id: client_id?, client_secret })
+}
+
+fn auth_error(reader: &mut Reader, auth: &Object<'_>, key: &str) -> Option<AuthErrorPattern> {
+    match AuthErrorPattern::new(reader.text(auth, key)?) {
+        Ok(pattern) => Some(pattern),
+        Err(fault) => {
+            let (message, remedy) = match fault {
+                AuthErrorFault::Length => {
+                    ("a pattern has 3 to 300 bytes", "write a text of the error")
+                }
+                AuthErrorFault::Path => (
+                    "after `$.` come 1 to 8 names of members with dots between them",
+                    "write a path such as `$.structuredContent.code=401`",
+                ),
+            };
+            reader.invalid(&auth.at.key(key), message, remedy);
+            None
+        }
+    }
 }
 
 fn resource(reader: &mut Reader, auth: &Object<'_>) -> Option<OAuthResource> {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use narthex_audit::{AuditEvent, kind};
 use narthex_catalog::fields::{CatalogError, FieldError, FieldWarning};
-use narthex_catalog::{Agent, AttachRequest, Attachment, Fault, FaultCode, Parsed};
+use narthex_catalog::{Agent, AttachRequest, Attachment, Fault, FaultCode, Parsed, ServerEntry};
 use narthex_model::{Alias, CatalogKind, PrincipalId, ServerId, json::shortened};
 use narthex_store::CatalogRow;
 use serde_json::{Map, Value, json};
@@ -192,8 +192,11 @@ impl Control {
             let agent = read_agent(found(&stored, &agent)?)?;
             let workspace = stored.read();
             let used = workspace.servers_of(&agent).into_iter();
-            let signed_in = used.filter(|entry| entry.auth.is_per_user());
-            let connection = |entry: &narthex_catalog::ServerEntry| CatalogConnection {
+            // For an exchange, the sign-in to narthex counts (C31).
+            let connects =
+                |entry: &ServerEntry| entry.auth.is_per_user() && entry.auth.exchange().is_none();
+            let signed_in = used.filter(|entry| connects(entry));
+            let connection = |entry: &ServerEntry| CatalogConnection {
                 is_connected: connected.contains(entry.id.as_str()),
                 server: entry.id.clone(),
                 name: entry.name.clone(),

@@ -160,9 +160,10 @@ impl Control {
             if !to_ask.is_empty() {
                 // No other change waits for the authorization servers.
                 drop(together.take());
-                this.ask_all(&workspace, &to_ask).await?;
+                let more = this.ask_all(&workspace, &to_ask).await?;
                 together = Some(this.shared.cataloguing.take(&workspace).await);
                 (ready, imported) = this.import_prepared(&workspace, text, may).await?;
+                imported.warnings.extend(more);
             }
             let _together = together;
             let store = this.catalog_store(&workspace).await?;
@@ -215,16 +216,16 @@ impl Control {
         &self,
         workspace: &WorkspaceId,
         servers: &[Placed],
-    ) -> Result<(), ControlError> {
-        let mut faults = Vec::new();
+    ) -> Result<Vec<FieldWarning>, ControlError> {
+        let (mut faults, mut warnings) = (Vec::new(), Vec::new());
         for Placed { entry, place } in servers {
             match self.prepare_sign_in(workspace, entry, place).await {
-                Ok(()) => {}
+                Ok(warning) => warnings.extend(warning),
                 Err(ControlError::Catalog(CatalogError::Refused(more))) => faults.extend(more),
                 Err(error) => return Err(error),
             }
         }
-        if faults.is_empty() { Ok(()) } else { Err(CatalogError::Refused(faults).into()) }
+        if faults.is_empty() { Ok(warnings) } else { Err(CatalogError::Refused(faults).into()) }
     }
 }
 

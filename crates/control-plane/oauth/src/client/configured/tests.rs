@@ -15,6 +15,7 @@ fn by_secret(method: Option<SecretMethod>) -> ClientCredentialsAuth {
         audience: None,
         resource: None,
         authorization_server: None,
+        auth_error: None,
         grant: None,
     }
 }
@@ -51,6 +52,8 @@ fn e26_each_setting_of_a_sign_in_is_taken() {
         authorization_server: Some("https://as.example/tenant".to_owned()),
         legacy: true,
         keep_alive: true,
+        exchange: None,
+        auth_error: None,
         grant: None,
     };
     let settings = Settings::of(&auth).unwrap();

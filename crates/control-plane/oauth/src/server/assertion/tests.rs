@@ -9,6 +9,7 @@ use crate::{
     jwt::Algorithms,
     server::{
         door::DoorPath,
+        outcome::ASSERTION_USED,
         sample::{CLIENT, confidential_client, door, public_client, user},
         signer::{NOW, now, published, signed, with},
     },
@@ -47,7 +48,7 @@ fn check(claims: &Value) -> Result<CheckedAssertion, JwtFault> {
     check_as("oauth-id-jag+jwt", claims, None)
 }
 
-fn redeem(jti_use: JtiUse, asked: Option<&str>, way: AssertionWay) -> Outcome {
+fn redeem(asked: Option<&str>, way: AssertionWay) -> Outcome {
     let (client, _) = confidential_client();
     let asserted = Account { user: user(1), workspace: "default".to_owned(), agent: None };
     let supported = Scopes::read("mcp mcp.write").unwrap();
@@ -58,7 +59,7 @@ fn redeem(jti_use: JtiUse, asked: Option<&str>, way: AssertionWay) -> Outcome {
         resource: None,
     };
     let rules = IssueRules { client: &client, scopes: &supported };
-    check(&claims()).unwrap().redeem(jti_use, &request, rules, asserted, now())
+    check(&claims()).unwrap().redeem(&request, rules, asserted, now())
 }
 
 fn body(outcome: &Outcome) -> Value {
@@ -133,7 +134,7 @@ fn door_a11_clients_keep_a_secret() {
 
 #[test]
 fn door_a11_an_assertion_gives_one_access_token() {
-    let outcome = redeem(JtiUse::First, None, AssertionWay::JwtBearer);
+    let outcome = redeem(None, AssertionWay::JwtBearer);
     let found = body(&outcome);
     assert_eq!((found.get("refresh_token"), found.get("issued_token_type")), (None, None));
     let Outcome::Issue(issue) = outcome else { panic!("{outcome:?}") };
@@ -141,19 +142,23 @@ fn door_a11_an_assertion_gives_one_access_token() {
     assert!(issue.access.hash.opens_for(found["access_token"].as_str().unwrap()));
     let grant = &issue.access.grant;
     assert_eq!((&grant.user, grant.scopes.to_string()), (&user(1), "mcp".to_owned()));
-    let again = redeem(JtiUse::Again, None, AssertionWay::JwtBearer);
-    assert_eq!(body(&again)["error"], "invalid_grant");
+    // The caller stores the id together with the token, or answers with a refusal.
+    let forget_at = check(&claims()).unwrap().forget_jti_at;
+    let used = UsedAssertion { issuer: ISSUER.to_owned(), jti: "j1".to_owned(), forget_at };
+    assert_eq!(issue.assertion, Some(used));
+    assert_eq!(ASSERTION_USED.code, ErrorCode::InvalidGrant);
 }
 
 #[test]
 fn door_a11_scopes_are_those_of_all() {
-    assert_eq!(body(&redeem(JtiUse::First, Some("mcp"), AssertionWay::JwtBearer))["scope"], "mcp");
-    let more = redeem(JtiUse::First, Some("mcp.write"), AssertionWay::JwtBearer);
+    assert_eq!(body(&redeem(Some("mcp"), AssertionWay::JwtBearer))["scope"], "mcp");
+    let more = redeem(Some("mcp.write"), AssertionWay::JwtBearer);
     assert_eq!(body(&more)["error"], "invalid_scope", "the assertion does not have it");
+    assert!(matches!(more, Outcome::Refuse(_)), "the assertion stays unused: {more:?}");
 }
 
 #[test]
 fn door_a11_the_answer_to_an_exchange_names_the_type() {
-    let found = body(&redeem(JtiUse::First, None, AssertionWay::TokenExchange));
+    let found = body(&redeem(None, AssertionWay::TokenExchange));
     assert_eq!(found["issued_token_type"], ACCESS_TOKEN);
 }

@@ -81,6 +81,11 @@ fn door_a6_the_page_warns_of_unproved_places() {
     assert_eq!(proved.warnings(), []);
     let local = pending_at("http://localhost:51234/callback");
     assert_eq!(local.warnings(), [ConsentWarning::Loopback]);
+    // The document of a host does not tell which program of the machine answers.
+    for host in ["app.example", "localhost"] {
+        let named = PendingConsent { verified_host: Some(host.to_owned()), ..local.clone() };
+        assert_eq!(named.warnings(), [ConsentWarning::Loopback], "{host}");
+    }
 }
 
 #[test]

@@ -3,29 +3,32 @@
 //! Contradictory settings are faults: a sign-in that ignores one of two settings could send
 //! credentials to a place that the operator has not meant.
 
+mod exchange;
+mod words;
+
 use std::time::Duration;
 
 use narthex_model::{
-    AuthSecret, AuthorizationCodeAuth, ClientCredentialsAuth, ClientProof, KEY_ALGORITHMS, OAuth,
-    OAuthClient, OAuthPkce, OAuthRegistration, OAuthResource, OAuthScopes, OAuthTokens,
-    PRIVATE_KEY_JWT, Secret, SecretMethod, ServerAuth, check_credential_address,
+    AuthErrorPattern, AuthSecret, AuthorizationCodeAuth, ClientCredentialsAuth, ClientProof,
+    KEY_ALGORITHMS, OAuth, OAuthClient, OAuthPkce, OAuthRegistration, OAuthResource, OAuthScopes,
+    OAuthTokens, PRIVATE_KEY_JWT, Secret, SecretMethod, ServerAuth, check_credential_address,
 };
 
+pub(super) use self::words::AUTHORIZATION_CODE;
+use self::words::word;
 use super::super::{
-    node::{Node, Place, field, shortened},
+    node::{Node, Place, field},
     problem::EntryProblem,
     reader::{Fields, Reader},
 };
 
 /// The mode without a person.
 pub(super) const CLIENT_CREDENTIALS: &str = "clientCredentials";
-/// The mode with a person.
-pub(super) const AUTHORIZATION_CODE: &str = "authorizationCode";
 
 /// The key of the method of client authentication.
 const METHOD: &str = "tokenEndpointAuthMethod";
 
-const CLIENT_CREDENTIALS_KEYS: [&str; 12] = [
+const CLIENT_CREDENTIALS_KEYS: [&str; 13] = [
     "mode",
     "tokenUrl",
     "clientId",
@@ -38,9 +41,10 @@ const CLIENT_CREDENTIALS_KEYS: [&str; 12] = [
     "audience",
     "resource",
     "authorizationServer",
+    "authError",
 ];
 
-const AUTHORIZATION_CODE_KEYS: [&str; 14] = [
+const AUTHORIZATION_CODE_KEYS: [&str; 16] = [
     "mode",
     "scopes",
     "client",
@@ -55,6 +59,8 @@ const AUTHORIZATION_CODE_KEYS: [&str; 14] = [
     "authorizationServer",
     "legacy",
     "keepAlive",
+    "exchange",
+    "authError",
 ];
 
 pub(super) fn client_credentials(
@@ -70,6 +76,7 @@ pub(super) fn client_credentials(
     let audience = reader.filled(auth, at, "audience").map(|audience| audience.value);
     let scopes = scopes(reader, auth, at);
     let authorization_server = reader.credential_url(auth, at, "authorizationServer");
+    let auth_error = auth_error(reader, auth, at);
     let oauth = OAuth::ClientCredentials(ClientCredentialsAuth {
         token_url,
         client_id: client_id?,
@@ -78,6 +85,7 @@ pub(super) fn client_credentials(
         audience,
         resource,
         authorization_server,
+        auth_error,
         grant: None,
     });
     Some(ServerAuth::OAuth(Box::new(oauth)))
@@ -166,6 +174,8 @@ pub(super) fn authorization_code(reader: &mut Reader<'_>, auth: &Fields, at: &Pl
         authorization_server: reader.credential_url(auth, at, "authorizationServer"),
         legacy: reader.flag(auth, at, "legacy").unwrap_or_default(),
         keep_alive: reader.flag(auth, at, "keepAlive").unwrap_or_default(),
+        exchange: exchange::read(reader, auth, at),
+        auth_error: auth_error(reader, auth, at),
         grant: None,
     };
     ServerAuth::OAuth(Box::new(OAuth::AuthorizationCode(settings)))
@@ -196,6 +206,17 @@ fn registration(
         | OAuthRegistration::Dcr => {}
     }
     Some(way)
+}
+
+fn auth_error(reader: &mut Reader<'_>, auth: &Fields, at: &Place) -> Option<AuthErrorPattern> {
+    let text = reader.filled(auth, at, "authError")?;
+    match AuthErrorPattern::new(&text.value) {
+        Ok(pattern) => Some(pattern),
+        Err(fault) => {
+            reader.fault(&at.key("authError"), EntryProblem::AuthError(fault));
+            None
+        }
+    }
 }
 
 fn resource(reader: &mut Reader<'_>, auth: &Fields, at: &Place) -> Option<OAuthResource> {
@@ -251,30 +272,6 @@ fn scopes(reader: &mut Reader<'_>, auth: &Fields, at: &Place) -> OAuthScopes {
         Some(node) => reader.wrong_type(&place, node, "an array of strings"),
     }
     scopes
-}
-
-/// A word of a closed list. It is the word itself, as the mode is; any other value is reported and
-/// counts as absent.
-fn word<T: Copy>(
-    reader: &mut Reader<'_>,
-    auth: &Fields,
-    at: &Place,
-    key: &str,
-    known: &[(&'static str, T)],
-) -> Option<T> {
-    let node = field(auth, key)?;
-    let place = at.key(key);
-    let Node::Text(found) = node else {
-        reader.wrong_type(&place, node, "a string");
-        return None;
-    };
-    let same = known.iter().find(|(word, _)| word == found);
-    if same.is_none() {
-        let known: Vec<_> = known.iter().map(|(word, _)| format!("`{word}`")).collect();
-        let (found, known) = (shortened(found), known.join(", "));
-        reader.fault(&place, EntryProblem::UnknownChoice { found, known });
-    }
-    same.map(|(_, value)| *value)
 }
 
 impl Reader<'_> {

@@ -1,7 +1,8 @@
 //! The four auth modes.
 
 use narthex_model::{
-    AuthorizationCodeAuth, ClientCredentialsAuth, ClientProof, OAuth, OAuthClient, OAuthPkce,
+    AuthErrorPattern, AuthorizationCodeAuth, ClientCredentialsAuth, ClientProof, ExchangeFallback,
+    ExchangeIdentity, ExchangeKind, GivenIdentity, OAuth, OAuthClient, OAuthExchange, OAuthPkce,
     OAuthRegistration, OAuthResource, OAuthScopes, OAuthTokens, Secret, SecretMethod, ServerAuth,
 };
 
@@ -125,7 +126,7 @@ fn e24_e26_complete_oauth_entries_are_valid() {
     let client_credentials = with(
         r#"{ "mode": "clientCredentials", "tokenUrl": "https://id.test/token", "clientId": "c",
              "clientSecret": "s", "scopes": ["read"], "audience": "aud",
-             "resource": "https://svc.test" }"#,
+             "resource": "https://svc.test", "authError": "not logged in" }"#,
     );
     let (read, warnings) = entry(&client_credentials);
     let wanted = OAuth::ClientCredentials(ClientCredentialsAuth {
@@ -136,6 +137,7 @@ fn e24_e26_complete_oauth_entries_are_valid() {
         audience: Some("aud".to_owned()),
         resource: Some("https://svc.test".to_owned()),
         authorization_server: None,
+        auth_error: AuthErrorPattern::new("not logged in").ok(),
         grant: None,
     });
     assert_eq!(http(read).auth, ServerAuth::OAuth(Box::new(wanted)));
@@ -272,7 +274,8 @@ fn e25_each_setting_of_a_sign_in_is_read() {
     let read = oauth(&sign_in(
         r#""client": { "clientId": "c" }, "resource": "omit", "registration": "preregistered",
            "pkce": "assume", "refreshScope": false, "clientName": "Agents",
-           "authorizationServer": "https://id.test/t", "legacy": true, "keepAlive": true"#,
+           "authorizationServer": "https://id.test/t", "legacy": true, "keepAlive": true,
+           "authError": "$.structuredContent.code=401""#,
     ));
     let wanted = AuthorizationCodeAuth {
         client: Some(OAuthClient { id: "c".to_owned(), secret: None }),
@@ -284,11 +287,103 @@ fn e25_each_setting_of_a_sign_in_is_read() {
         authorization_server: Some("https://id.test/t".to_owned()),
         legacy: true,
         keep_alive: true,
+        auth_error: AuthErrorPattern::new("$.structuredContent.code=401").ok(),
         ..AuthorizationCodeAuth::default()
     };
     assert_eq!(read, OAuth::AuthorizationCode(wanted));
     let plain = oauth(&sign_in(r#""scopes": []"#));
     assert_eq!(plain, OAuth::AuthorizationCode(AuthorizationCodeAuth::default()));
+}
+
+fn identity(exchange: &str) -> String {
+    sign_in(&format!(r#""client": {{ "clientId": "c" }}, "exchange": {{ {exchange} }}"#))
+}
+
+/// C31: the identity of a person is given by tokens of the company's provider.
+#[test]
+fn oauth_c31_each_setting_of_an_exchange_is_read() {
+    let read = oauth(&identity(
+        r#""type": "idJag", "tokenUrl": "https://idp.test/token", "clientId": "i",
+           "clientSecret": "${env:KEY}", "idToken": "${env:KEY}", "refreshToken": "${env:KEY}""#,
+    ));
+    let given = GivenIdentity {
+        token_url: "https://idp.test/token".to_owned(),
+        client: OAuthClient { id: "i".to_owned(), secret: Some(Secret::new("k-123")) },
+        id_token: Some(Secret::new("k-123")),
+        refresh_token: Some(Secret::new("k-123")),
+    };
+    let exchange = OAuthExchange {
+        kind: ExchangeKind::IdJag,
+        identity: ExchangeIdentity::Given(Box::new(given)),
+        audience: None,
+        fallback: None,
+    };
+    let wanted = AuthorizationCodeAuth {
+        client: Some(OAuthClient { id: "c".to_owned(), secret: None }),
+        exchange: Some(Box::new(exchange)),
+        ..AuthorizationCodeAuth::default()
+    };
+    assert_eq!(read, OAuth::AuthorizationCode(wanted));
+}
+
+/// C31, C32: settings that cannot work are refused with their field.
+#[test]
+fn oauth_c31_an_exchange_that_cannot_work_is_refused() {
+    let idp = r#""tokenUrl": "https://idp.test/token", "clientId": "i""#;
+    let token = r#""idToken": "${env:KEY}""#;
+    for (exchange, parts) in [
+        (format!("{idp}, {token}"), ["`servers.x.auth.exchange`: `type` is missing", ""]),
+        (format!(r#""type": "idJag", {idp}"#), ["auth.exchange`: the identity", "`refreshToken`"]),
+        (
+            format!(r#""type": "idJag", "clientId": "i", {token}"#),
+            ["auth.exchange`: `tokenUrl` is missing", ""],
+        ),
+        (
+            format!(
+                r#""type": "idJag", "tokenUrl": "http://idp.test/t", "clientId": "i", {token}"#
+            ),
+            ["auth.exchange.tokenUrl`: the address gets credentials", "https"],
+        ),
+        (
+            format!(r#""type": "token", {idp}, {token}"#),
+            ["auth.client`: `client` and `token` exclude each other", ""],
+        ),
+        (
+            format!(r#""type": "idJag", {idp}, {token}, "audience": "a""#),
+            ["auth.exchange.audience`: `audience` and `idJag` exclude each other", ""],
+        ),
+        (
+            r#""type": "idJag", "identityProvider": "okta""#.to_owned(),
+            ["auth.exchange.identityProvider`: a server of a file belongs to no human", "catalog"],
+        ),
+    ] {
+        let text = refused(&identity(&exchange));
+        for part in parts {
+            assert!(text.contains(part), "{exchange}: {text}");
+        }
+        assert!(!text.contains("k-123"), "{text}");
+    }
+    let alone = format!(r#""exchange": {{ "type": "idJag", {idp}, {token} }}"#);
+    assert_refused(&sign_in(&alone), &["auth.exchange.type`: `idJag` needs `client`"]);
+    let legacy = format!(r#""legacy": true, "exchange": {{ "type": "token", {idp}, {token} }}"#);
+    assert_refused(&sign_in(&legacy), &["auth.legacy`: `legacy` and `exchange` exclude"]);
+}
+
+/// C31: an exchange that is refused can lead to a sign-in, whose settings count then.
+#[test]
+fn oauth_c31_a_fallback_has_the_settings_of_a_sign_in() {
+    let idp = r#""tokenUrl": "https://idp.test/token", "clientId": "i", "idToken": "${env:KEY}""#;
+    let with = |more: &str, way: &str| {
+        format!(r#"{more}, "exchange": {{ "type": "token", {idp}, "fallback": "{way}" }}"#)
+    };
+    let own = with(r#""client": { "clientId": "c" }, "keepAlive": true"#, "signIn");
+    let OAuth::AuthorizationCode(read) = oauth(&sign_in(&own)) else { panic!("another mode") };
+    assert_eq!(read.exchange.unwrap().fallback, Some(ExchangeFallback::SignIn));
+    assert!(read.keep_alive && read.client.is_some());
+    let unknown = with(r#""keepAlive": true"#, "browser");
+    assert_refused(&sign_in(&unknown), &["auth.exchange.fallback`", "signIn"]);
+    let tokens = with(r#""tokens": { "accessToken": "${env:KEY}" }"#, "signIn");
+    assert_refused(&sign_in(&tokens), &["auth.tokens`: `tokens` and `exchange` exclude"]);
 }
 
 /// D8: a sign-in sets the header itself.
@@ -408,6 +503,14 @@ fn e25_oauth_fields_are_checked() {
         (
             r#"{ "mode": "authorizationCode", "keepAlive": 1 }"#,
             "auth.keepAlive`: expected true or false",
+        ),
+        (
+            r#"{ "mode": "authorizationCode", "authError": "$." }"#,
+            "auth.authError`: a pattern has 3 to 300 bytes",
+        ),
+        (
+            r#"{ "mode": "authorizationCode", "authError": "$.a..b" }"#,
+            "auth.authError`: after `$.` come 1 to 8 names",
         ),
     ] {
         assert_refused(&with(json), &[part]);

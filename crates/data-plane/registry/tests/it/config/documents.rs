@@ -102,6 +102,8 @@ fn e109_an_unknown_top_level_key_is_named_with_the_nearest_known_one() {
     assert_file_refused(r#"{ "mcpservers": {} }"#, &["did you mean `mcpServers`?"]);
     assert_file_refused(r#"{ "servers": {}, "zzz": 1, "yyy": 2 }"#, &["`zzz`, `yyy`"]);
     assert_file_refused(r#"{ "servers": {}, "inputs": [] }"#, &["`inputs`", "`mcpServers`"]);
+    let profiles = r#"{ "servers": {}, "profiles": {} }"#;
+    assert_file_refused(profiles, &["`profiles`", "settings.json", "`mcp.profiles`"]);
     assert_file_refused(r#"{ "mcp": { "servers": {} } }"#, &["settings file"]);
 }
 

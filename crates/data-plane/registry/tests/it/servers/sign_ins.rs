@@ -9,12 +9,12 @@ use std::{
 
 use http::HeaderValue;
 use narthex_model::{
-    AuthorizationCodeAuth, CallErrorKind, OAuth, Reader, ServerAuth, ServerDefinition, ServerState,
-    Target,
+    AuthorizationCodeAuth, CallErrorKind, OAuth, Reader, Secret, ServerAuth, ServerDefinition,
+    ServerState, Target,
 };
 use narthex_registry::{
-    Declared, Holder, MountIdentity, MountOptions, MountSet, Mountable, Registry, RegistryOptions,
-    ServerResult,
+    Declared, FinishError, FinishFault, Holder, MountIdentity, MountOptions, MountSet, Mountable,
+    Registry, RegistryOptions, ServerResult, SignInRedirect, VerbError,
     config::{Entry, Env, LoadContext, parse},
 };
 use narthex_supervisor::BaseEnvironment;
@@ -102,6 +102,49 @@ fn start(source: &Arc<FakeSource>, definitions: Vec<ServerDefinition>) -> Regist
     let set = definitions.into_iter().map(|one| Declared::from(Entry::Server(one))).collect();
     registry.apply(set).unwrap();
     registry
+}
+
+/// E28, E31: an embedding program gives the registry the browser's way back, and gets the outcome
+/// of the server.
+#[tokio::test]
+async fn e28_e31_the_registry_finishes_a_sign_in_and_connects_its_server() {
+    let guarded = Guarded::new().await;
+    let source = Arc::new(FakeSource::default());
+    let registry = start(&source, vec![sign_in(&guarded.peer.url)]);
+    until_state(&registry, "x", ServerState::Authenticating).await;
+    let back = |query: &str| {
+        let redirect = SignInRedirect { query: Secret::new(query), server: Some("x".to_owned()) };
+        registry.finish_auth(redirect)
+    };
+    let refused = in_time(back("error=access_denied")).await.unwrap_err();
+    assert_eq!(refused.to_string(), "it was refused");
+    until_state(&registry, "x", ServerState::Authenticating).await;
+
+    guarded.take("t-1");
+    let result = in_time(back("code=t-1")).await.unwrap();
+    assert_eq!(result, ServerResult::Ready { id: "x".to_owned(), tool_count: 1 });
+    let row = until_state(&registry, "x", ServerState::Ready).await;
+    call(&row).await.unwrap();
+
+    // A code that gives a token which the server does not take is no success.
+    let other = in_time(back("code=t-2")).await.unwrap();
+    assert!(matches!(other, ServerResult::Authenticating { .. }), "{other:?}");
+    assert!(registry.remove_server("x").unwrap());
+    let gone = in_time(back("code=t-1")).await.unwrap_err();
+    assert_eq!(gone, FinishError::Server(VerbError::Unknown("x".to_owned())));
+    in_time(registry.close()).await;
+}
+
+/// A registry without a source of sign-ins says how it gets one.
+#[tokio::test]
+async fn e28_a_registry_without_sign_ins_finishes_none() {
+    let options = RegistryOptions::new(identity(), BaseEnvironment::from_process());
+    let registry = Registry::new(options).unwrap();
+    let redirect = SignInRedirect { query: Secret::new("code=c"), server: None };
+    let refused = in_time(registry.finish_auth(redirect)).await.unwrap_err();
+    assert_eq!(refused, FinishError::SignIn(FinishFault::NoSignIns));
+    assert!(refused.to_string().contains("RegistryOptions::credentials"), "{refused}");
+    in_time(registry.close()).await;
 }
 
 /// E28, E30, D17: a server that asks for a sign-in waits, with the address, and is no failure.
@@ -287,6 +330,42 @@ async fn mounted(registry: &Registry, url: &str, holder: Option<Holder>) -> Moun
     let options = MountOptions { timeout: DEADLINE, holder, ..MountOptions::default() };
     let set = vec![Mountable::new(Arc::new(sign_in(url)))];
     in_time(registry.mount(set, &options)).await.unwrap()
+}
+
+/// X-E47, D17: an authorization server that does not answer at a mount fails no strict set. The
+/// server is ready once a token can be had; a sign-in that cannot work fails the set.
+#[tokio::test]
+async fn x_e47_a_mount_does_not_fail_for_an_authorization_server_that_is_away() {
+    let guarded = Guarded::new().await;
+    guarded.take("alice");
+    let source = Arc::new(FakeSource::default());
+    let registry = start(&source, Vec::new());
+    let credentials = source.of("x", Some(&holder("alice")));
+    let strict =
+        || MountOptions { timeout: DEADLINE, is_strict: true, holder: Some(holder("alice")) };
+    let wanted = || vec![Mountable::new(Arc::new(sign_in(&guarded.peer.url)))];
+    let why = "the token endpoint answered HTTP 503".to_owned();
+    credentials.go_away(CredentialFault::Unavailable { why, retry_after: None });
+    let set = in_time(registry.mount(wanted(), &strict())).await.unwrap();
+    let mount = set.get("x").unwrap();
+    let found = mount.found();
+    assert!(found.state == ServerState::Error && found.is_probed && set.faults().is_empty());
+    assert_eq!(found.error.as_ref().unwrap().kind, CallErrorKind::AuthUnavailable);
+    credentials.set(Some("alice"));
+    let mut changes = mount.changes();
+    registry.credential_changed_of(mount.alias(), &holder("alice"));
+    in_time(async {
+        while mount.found().state != ServerState::Ready {
+            changes.changed().await.unwrap();
+        }
+    })
+    .await;
+    in_time(set.unmount()).await;
+    let why = "there is no client id; set `auth.client`".to_owned();
+    credentials.go_away(CredentialFault::Unusable { why });
+    let failed = in_time(registry.mount(wanted(), &strict())).await.unwrap_err();
+    assert!(failed.to_string().contains("auth.client"), "{failed}");
+    in_time(registry.close()).await;
 }
 
 /// D12, X-M14, C27: the link of one human is never another's; two runs of one human share it.

@@ -1,12 +1,12 @@
 //! Whole flows: registration, sign-in, refresh, and the marks that tests have on them.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::json;
 
 use super::client::{Peer, REDIRECT, basic, code_fields, origin, parameter};
 use crate::{
-    authorization::{Endpoint, Issuer, Moment, Quirks, Settings},
+    authorization::{AuthorizationFixture, Endpoint, Issuer, Moment, Quirks, Settings},
     canary::Everything,
 };
 
@@ -97,6 +97,31 @@ async fn a_second_use_revokes_the_family() {
     }
     assert_eq!(peer.refresh(&second["refresh_token"], &[]).await.status, 400);
     assert_eq!(peer.fixture.counts().families_revoked, 1);
+}
+
+/// A grace that gives refresh tokens begins with the first use, and ends as another one does.
+#[tokio::test]
+async fn a_grace_may_give_refresh_tokens() {
+    let grace = Quirks { rotates_with_grace: Some(30_000), ..Quirks::default() };
+    let peer = Peer::with(Quirks { grace_rotates: true, ..grace });
+    let first = peer.tokens().await;
+    peer.refresh(&first["refresh_token"], &[]).await;
+    peer.fixture.advance(Duration::from_secs(20));
+    let again = peer.refresh(&first["refresh_token"], &[]).await.json();
+    let next = peer.refresh(&again["refresh_token"], &[]).await.json();
+    assert!(next["refresh_token"].is_string(), "{next}");
+    peer.fixture.advance(Duration::from_secs(11));
+    assert_eq!(peer.refresh(&first["refresh_token"], &[]).await.status, 400);
+    assert_eq!(peer.fixture.counts().families_revoked, 1);
+}
+
+/// A clock that runs is the machine's, whatever time the settings begin with.
+#[test]
+fn a_running_clock_is_that_of_the_machine() {
+    let settings = Settings { now_s: Some(1), clock_runs: true, ..Settings::default() };
+    let fixture = AuthorizationFixture::start(settings);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+    assert!((now - 60..now + 60).contains(&fixture.now_s()));
 }
 
 /// Without a grace, at once; and a code is for once, too.

@@ -57,6 +57,93 @@ pub(super) const OPERATIONS: &[Operation] = &[
         .gives(of::<shapes::ToolResult>())
         .refuses_with(of::<shapes::ToolCallProblem<'static>>())
         .refuses(&[400, 406, 408, 409, 413, 415, 429, 500, 503, 504]),
+    post(
+        "/mcp/w/{workspace}",
+        "mcp_workspace_send",
+        "Accepts an MCP message for all servers of a run of the workspace",
+    )
+    .asks(HEADERS)
+    .takes(of::<shapes::McpMessage>())
+    .answers(200, Content::Text(ANSWERS), &["McpSessionId"])
+    .answers(202, Content::None, &[])
+    .refuses(MESSAGE),
+    get(
+        "/mcp/w/{workspace}",
+        "mcp_workspace_listen",
+        "Streams the servers' own messages to a legacy session of a run of the workspace",
+    )
+    .asks(&["McpSessionId", "McpProtocolVersion", "LastEventId"])
+    .answers(200, Content::Text(&[EVENT_STREAM]), &[])
+    .refuses(&[400, 405, 406, 409]),
+    delete(
+        "/mcp/w/{workspace}",
+        "mcp_workspace_end",
+        "Ends a legacy session of a run of the workspace",
+    )
+    .asks(HEADERS)
+    .ends()
+    .refuses(&[400, 405]),
+    post(
+        "/mcp/w/{workspace}/{alias}",
+        "mcp_workspace_server_send",
+        "Accepts an MCP message for one server of a run of the workspace",
+    )
+    .asks(HEADERS)
+    .takes(of::<shapes::McpMessage>())
+    .answers(200, Content::Text(ANSWERS), &["McpSessionId"])
+    .answers(202, Content::None, &[])
+    .refuses(MESSAGE),
+    get(
+        "/mcp/w/{workspace}/{alias}",
+        "mcp_workspace_server_listen",
+        "Streams one server's own messages to a run of the workspace",
+    )
+    .asks(&["McpSessionId", "McpProtocolVersion", "LastEventId"])
+    .answers(200, Content::Text(&[EVENT_STREAM]), &[])
+    .refuses(&[400, 405, 406, 409]),
+    delete(
+        "/mcp/w/{workspace}/{alias}",
+        "mcp_workspace_server_end",
+        "Ends a legacy session of a run of the workspace with one server",
+    )
+    .asks(HEADERS)
+    .ends()
+    .refuses(&[400, 405]),
+    post(
+        "/mcp/w/{workspace}/p/{profile}",
+        "mcp_workspace_profile_send",
+        "Accepts an MCP message for a profile in a run of the workspace",
+    )
+    .asks(HEADERS)
+    .takes(of::<shapes::McpMessage>())
+    .answers(200, Content::Text(ANSWERS), &["McpSessionId"])
+    .answers(202, Content::None, &[])
+    .refuses(MESSAGE),
+    get(
+        "/mcp/w/{workspace}/p/{profile}",
+        "mcp_workspace_profile_listen",
+        "Streams the messages of a profile's servers to a run of the workspace",
+    )
+    .asks(&["McpSessionId", "McpProtocolVersion", "LastEventId"])
+    .answers(200, Content::Text(&[EVENT_STREAM]), &[])
+    .refuses(&[400, 405, 406, 409]),
+    delete(
+        "/mcp/w/{workspace}/p/{profile}",
+        "mcp_workspace_profile_end",
+        "Ends a legacy session of a run of the workspace with a profile",
+    )
+    .asks(HEADERS)
+    .ends()
+    .refuses(&[400, 405]),
+    post(
+        "/mcp/w/{workspace}/{alias}/tools/{tool}",
+        "tool_call_in_workspace",
+        "Calls a tool of one server of a run of the workspace",
+    )
+    .takes(of::<shapes::ToolArguments>())
+    .gives(of::<shapes::ToolResult>())
+    .refuses_with(of::<shapes::ToolCallProblem<'static>>())
+    .refuses(&[400, 406, 408, 409, 413, 415, 429, 500, 503, 504]),
     get(
         "/vfs/{path}",
         "vfs_look",

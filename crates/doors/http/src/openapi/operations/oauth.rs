@@ -8,6 +8,8 @@ const HTML: Content = Content::Text(&["text/html"]);
 const DOCUMENT: Content = Content::Json(of::<shapes::OAuthDocument>());
 const FAILURE: Content = Content::Json(of::<shapes::OAuthFailure>());
 const FORM: &[&str] = &["application/x-www-form-urlencoded"];
+/// Caches ask for a document anew by its tag.
+const TAG: &[&str] = &["ETag"];
 const COOKIE: &[&str] = &["SetCookie"];
 /// To the client, or to the public origin.
 const ELSEWHERE: &[&str] = &["Location"];
@@ -21,37 +23,43 @@ pub(super) const OPERATIONS: &[Operation] = &[
         "oauth_resource_show",
         "The metadata of the endpoint for all servers",
     )
-    .answers(200, DOCUMENT, &[]),
+    .answers(200, DOCUMENT, TAG)
+    .answers(304, Content::None, TAG),
     get(
         "/.well-known/oauth-protected-resource/{path}",
         "oauth_resource_show_path",
         "The metadata of an MCP endpoint",
     )
-    .answers(200, DOCUMENT, &[]),
+    .answers(200, DOCUMENT, TAG)
+    .answers(304, Content::None, TAG),
     get(
         "/.well-known/oauth-authorization-server",
         "oauth_server_show",
         "The metadata of the authorization server",
     )
-    .answers(200, DOCUMENT, &[]),
+    .answers(200, DOCUMENT, TAG)
+    .answers(304, Content::None, TAG),
     get(
         "/.well-known/oauth-authorization-server/{path}",
         "oauth_server_show_path",
         "The metadata of the authorization server, for an MCP endpoint",
     )
-    .answers(200, DOCUMENT, &[]),
+    .answers(200, DOCUMENT, TAG)
+    .answers(304, Content::None, TAG),
     get(
         "/.well-known/openid-configuration",
         "oauth_openid_show",
         "The metadata of the authorization server, for older clients",
     )
-    .answers(200, DOCUMENT, &[]),
+    .answers(200, DOCUMENT, TAG)
+    .answers(304, Content::None, TAG),
     get(
         "/.well-known/openid-configuration/{path}",
         "oauth_openid_show_path",
         "The metadata of the authorization server, for older clients of an MCP endpoint",
     )
-    .answers(200, DOCUMENT, &[]),
+    .answers(200, DOCUMENT, TAG)
+    .answers(304, Content::None, TAG),
     post("/register", "oauth_register", "Registers a program that asks for tokens (RFC 7591)")
         .takes(of::<shapes::OAuthDocument>())
         .answers(201, DOCUMENT, &[])
@@ -70,6 +78,13 @@ pub(super) const OPERATIONS: &[Operation] = &[
         .answers(200, Content::None, &[])
         .answers(400, FAILURE, &[])
         .answers(401, FAILURE, &["WwwAuthenticate"])
+        .refuses(READ),
+    post("/introspect", "oauth_introspect", "Tells a service about an access token (RFC 7662)")
+        .takes_as(of::<shapes::OAuthForm>(), FORM)
+        .answers(200, DOCUMENT, &[])
+        .answers(400, FAILURE, &[])
+        .answers(401, FAILURE, &["WwwAuthenticate"])
+        .answers(429, FAILURE, &[])
         .refuses(READ),
     get("/authorize", "oauth_authorize", "Asks a human for consent to a program, or to sign in")
         .answers(200, HTML, COOKIE)

@@ -94,7 +94,8 @@ pub(super) const OPERATIONS: &[Operation] = &[
         "client_metadata_show",
         "Shows the client id metadata document of narthex",
     )
-    .gives(of::<shapes::ClientMetadata>()),
+    .answers(200, Content::Json(of::<shapes::ClientMetadata>()), &["ETag"])
+    .answers(304, Content::None, &["ETag"]),
     post("/api/servers/{name}/test", "server_test", "Tests a server, stage by stage")
         .asks(&["mount_workspace"])
         .answers(200, Content::JsonOrEvents(of::<shapes::Probe>(), of::<shapes::ProbeEvent>()), &[])

@@ -3,6 +3,10 @@
 
 mod attacks;
 mod company;
+mod consent;
+mod questions;
+mod streams;
+mod workspaces;
 
 use std::{sync::Arc, time::SystemTime};
 
@@ -22,7 +26,7 @@ use url::Url;
 use super::world::Api;
 use crate::{
     browser::{HOST, ORIGIN, options},
-    world::{Answer, Builder, Stream, whole},
+    world::{Answer, Builder, whole},
 };
 
 /// The example of RFC 7636, appendix B.
@@ -279,7 +283,7 @@ async fn i_m7_door_a6_a_client_signs_its_human_in_and_calls() {
 #[tokio::test]
 async fn door_r1_each_method_of_an_endpoint_names_the_metadata() {
     let desk = Desk::new().await;
-    for path in ["/mcp", "/mcp/git", "/mcp/p/work"] {
+    for path in ["/mcp", "/mcp/git", "/mcp/p/work", "/mcp/w/team", "/mcp/w/team/git"] {
         for method in [Method::GET, Method::POST, Method::DELETE, Method::PUT] {
             let metadata = format!(
                 "Bearer resource_metadata=\"{ORIGIN}/.well-known/oauth-protected-resource{path}\", \
@@ -302,7 +306,9 @@ async fn door_r1_each_method_of_an_endpoint_names_the_metadata() {
 async fn door_r2_documents_name_the_endpoint_as_its_client_typed_it() {
     let desk = Desk::new().await;
     let known = "/.well-known/oauth-protected-resource";
-    for (path, endpoint) in [("", "/mcp"), ("/mcp", "/mcp"), ("/mcp/git", "/mcp/git")] {
+    let paths = ["/mcp", "/mcp/git", "/mcp/p/work", "/mcp/w/team", "/mcp/w/team/git"];
+    let paths = paths.into_iter().chain(["/mcp/w/team/p/work"]).map(|path| (path, path));
+    for (path, endpoint) in paths.chain([("", "/mcp")]) {
         for host in [HOST, "127.0.0.1:7717"] {
             let asked = desk.request(Method::GET, &format!("{known}{path}")).header("host", host);
             let document = asked.send().await.succeeded();
@@ -310,7 +316,7 @@ async fn door_r2_documents_name_the_endpoint_as_its_client_typed_it() {
             assert_eq!(document["authorization_servers"], json!([ORIGIN]));
         }
     }
-    for bad in ["/api", "/mcp/w/team", "/mcp/a/b"] {
+    for bad in ["/api", "/mcp/a/b", "/mcp/w/team/a/b", "/mcp/git/tools/log"] {
         let answer = desk.request(Method::GET, &format!("{known}{bad}")).send().await;
         answer.problem(StatusCode::NOT_FOUND, "not_found");
     }
@@ -323,6 +329,35 @@ async fn door_r2_documents_name_the_endpoint_as_its_client_typed_it() {
             assert_eq!(methods[0], "none");
             assert!(methods.contains(&json!("private_key_jwt")));
         }
+    }
+}
+
+/// C12, S27: documents of the door are kept by caches for a while, and nothing else is. A copy that
+/// is still right is not sent again.
+#[tokio::test]
+async fn oauth_c12_s27_caches_keep_documents_and_nothing_else() {
+    let desk = Desk::new().await;
+    for known in ["oauth-protected-resource/mcp", "oauth-authorization-server"] {
+        let path = format!("/.well-known/{known}");
+        let first = desk.request(Method::GET, &path).send().await;
+        assert_eq!(first.status, StatusCode::OK, "{path}");
+        assert_eq!(first.headers["cache-control"], "public, max-age=300", "{path}");
+        let tag = first.headers["etag"].to_str().unwrap().to_owned();
+        let again = desk.request(Method::GET, &path).header("if-none-match", &tag).send().await;
+        assert_eq!(again.status, StatusCode::NOT_MODIFIED, "{path}");
+        assert_eq!(again.text(), "", "{path}");
+        assert_eq!(again.headers["etag"], tag, "{path}");
+    }
+    for (method, path) in [
+        (Method::GET, "/.well-known/oauth-protected-resource/api"),
+        (Method::PUT, "/.well-known/oauth-authorization-server"),
+        (Method::GET, "/oauth/client-metadata.json"),
+        (Method::GET, "/authorize"),
+        (Method::POST, "/register"),
+    ] {
+        let answer = desk.request(method, path).send().await;
+        assert_eq!(answer.headers["cache-control"], "no-store", "{path}");
+        assert_eq!(answer.headers.get("etag"), None, "{path}");
     }
 }
 
@@ -466,25 +501,6 @@ async fn door_r7_a_refresh_keeps_the_session() {
     let called = called.header("authorization", &bearer(&second)).send().await;
     assert_eq!(called.status, StatusCode::OK, "{}", called.text());
     assert!(called.json()["result"]["tools"].is_array(), "{}", called.text());
-}
-
-#[tokio::test]
-async fn door_r8_the_stream_of_a_revoked_client_ends() {
-    let desk = Desk::new().await;
-    let (_, tokens) = desk.let_in(ENDPOINT).await;
-    let bearer = format!("Bearer {}", tokens["access_token"].as_str().unwrap());
-    let opened = desk.api.world.post("/mcp", crate::world::initialize("2025-11-25"));
-    let opened = opened.header("host", HOST).header("authorization", &bearer).send().await;
-    let session = opened.headers["mcp-session-id"].to_str().unwrap().to_owned();
-    let listen = desk.request(Method::GET, "/mcp").header("authorization", &bearer);
-    let listen = listen.header("accept", "text/event-stream").header("mcp-session-id", &session);
-    let mut stream = Stream::of(listen.open().await);
-    let id = desk.clients().await[0]["id"].as_str().unwrap().to_owned();
-    let path = format!("/api/workspaces/default/mcp-clients/{id}");
-    assert_eq!(desk.api.ask("DELETE", &path).send().await.status, StatusCode::NO_CONTENT);
-    while stream.next().await.is_some() {}
-    let called = desk.call("/mcp", &tokens["access_token"]).await;
-    assert_eq!(called.status, StatusCode::UNAUTHORIZED, "{}", called.text());
 }
 
 #[tokio::test]
@@ -648,6 +664,23 @@ async fn door_a6_a_sign_in_leads_to_the_page_of_consent() {
     let page = desk.page(&page, &session);
     assert_eq!(page.path, path);
     location(&desk.answer(&page, "approve", "live").await);
+}
+
+/// A6: a human who has lost the right to give servers is offered none.
+#[tokio::test]
+async fn door_a6_a_human_who_lost_the_right_gives_nothing() {
+    let desk = Desk::new().await;
+    let (client, _) = desk.let_in(ENDPOINT).await;
+    let session = desk.sign_in("ada").await;
+    let again = async || desk.authorize(&session, &client, &[("resource", ENDPOINT)]).await;
+    let offered = again().await;
+    assert!(offered.text().contains("value=\"live\""), "{}", offered.text());
+    let body = json!({"is_operator": false}).to_string();
+    desk.api.send("PATCH", "/api/principals/ada", body).await.succeeded();
+    let refused = again().await;
+    assert!(!refused.text().contains("value=\"live\""), "{}", refused.text());
+    let answered = desk.answer(&desk.page(&offered, &session), "approve", "live").await;
+    assert_eq!(answered.status, StatusCode::FORBIDDEN, "{}", answered.text());
 }
 
 /// A14, S11: names of clients are shown without effect.

@@ -1,6 +1,6 @@
 //! An undo before it is made, for dry runs and questions.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use narthex_client_files::journal::{FileUndone, Journal, Step};
 use serde_json::{Value, json};
@@ -79,6 +79,26 @@ impl Preview {
         self.faults.iter().map(|fault| format!("{}.", fault.sentence()))
     }
 
+    /// The line about a file that changes.
+    pub(in crate::commands) fn line_of(&self, path: &Path) -> Option<String> {
+        let (file, is_removed) = self.files.iter().find(|(file, _)| file.path == path)?;
+        Some(would(file, *is_removed))
+    }
+
+    /// The line about secrets that are cleared.
+    pub(in crate::commands) fn secrets_line(&self) -> Option<String> {
+        if self.secrets.is_empty() {
+            return None;
+        }
+        let count = counted(self.secrets.len() as u64, "secret");
+        let verb = if self.secrets.len() == 1 { "is" } else { "are" };
+        Some(format!(
+            "{count} in the vault {verb} cleared, unless changed since or needed by your \
+             settings: {}.",
+            self.secrets.join(", ")
+        ))
+    }
+
     /// The question before the undo.
     pub(super) fn question(&self) -> &'static str {
         match self.is_whole() {
@@ -89,28 +109,20 @@ impl Preview {
 
     /// Prints the results.
     pub(super) fn show(&self) -> Result<(), Failure> {
-        output::line("This command does the following:")?;
+        output::sentence("This command does the following:")?;
         let mut lines: Vec<_> = self.files.iter().map(|(file, gone)| would(file, *gone)).collect();
         lines.extend(self.fault_lines());
         if !self.is_whole() {
             lines.push("Until then, narthex's settings, secrets and service stay.".to_owned());
         }
-        if !self.secrets.is_empty() {
-            let count = counted(self.secrets.len() as u64, "secret");
-            let verb = if self.secrets.len() == 1 { "is" } else { "are" };
-            lines.push(format!(
-                "{count} in the vault {verb} cleared, unless changed since or needed by your \
-                 settings: {}.",
-                self.secrets.join(", ")
-            ));
-        }
+        lines.extend(self.secrets_line());
         if let Some(file) = &self.service {
             lines.push(format!(
                 "The service {} is removed, which stops the daemon.",
                 file.display()
             ));
         }
-        lines.iter().try_for_each(|line| output::line(&format!("  {}", harmless(line))))
+        lines.iter().try_for_each(|line| output::sentence(&format!("  {}", harmless(line))))
     }
 
     /// The results for programs.

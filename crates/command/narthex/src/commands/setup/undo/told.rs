@@ -23,13 +23,14 @@ use crate::{
     output::{self, counted, harmless},
 };
 
-/// The use that an undo makes of the daemon, which alone can clear secrets.
+/// The use that an undo makes of the daemon, which clears secrets.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(in crate::commands) enum Asking {
-    /// A daemon is started if none runs. Without its answer the undo ends.
+    /// A daemon is started if none runs. One that does not start is not needed, if the store can be
+    /// opened without it; otherwise the undo ends.
     #[default]
     Needed,
-    /// A daemon is started if none runs. Without its answer the secrets stay, and are named.
+    /// As `Needed`, but otherwise the secrets stay, and are named.
     Wanted,
     /// Only a daemon that runs is asked: the vault goes with the data.
     IfUp,
@@ -48,6 +49,10 @@ pub(in crate::commands) struct Undo {
     pub(super) needed: Vec<NeededSecret>,
     /// Secrets that stay, since no daemon could be asked to clear them.
     pub(super) unasked: Vec<String>,
+    /// The failure for which no daemon starts.
+    pub(super) no_daemon: Option<Failure>,
+    /// The failure for which the audit has no record of a secret that was cleared.
+    pub(super) unrecorded: Option<Failure>,
     /// The failure for which no daemon could be asked.
     pub(super) no_answer: Option<Failure>,
     /// Files that cannot be brought back yet.
@@ -102,7 +107,7 @@ impl Undo {
     ) -> Result<(), Failure> {
         let Some(failure) = self.failure(again) else { return Ok(()) };
         if context.format.is_text() {
-            self.sentences(true).iter().try_for_each(|sentence| output::line(sentence))?;
+            self.sentences(true).iter().try_for_each(|sentence| output::sentence(sentence))?;
         }
         Err(failure.with_details(Some(self.to_json())))
     }
@@ -162,6 +167,13 @@ impl Undo {
         if !self.cleared.is_empty() {
             let count = counted(self.cleared.len() as u64, "secret");
             lines.push(format!("Cleared {count} in the vault: {}.", self.cleared.join(", ")));
+            lines.extend(self.no_daemon.as_ref().map(|failure| {
+                let reason = &failure.message;
+                format!("That was done in the store itself, since no daemon starts: {reason}")
+            }));
+            if let Some(failure) = &self.unrecorded {
+                lines.push(format!("The audit has no record of that: {}", failure.message));
+            }
         }
         lines.extend(self.kept.iter().map(|name| {
             let clear = narthex("secrets clear {}", &[name]);

@@ -4,6 +4,7 @@
 use std::time::{Duration, SystemTime};
 
 use http::{Method, StatusCode};
+use narthex_control::DoorDesk;
 use narthex_login::LocalConsent;
 use narthex_store::DoorClientRow;
 use serde_json::{Value, json};
@@ -31,8 +32,68 @@ async fn s31_door_a4_programs_that_nobody_used_make_room() {
     assert!(!kept("dcr-1").await);
 }
 
+/// A4: an unused registration is unknown after days, also before another one removes it.
+#[tokio::test]
+async fn door_a4_an_unused_registration_expires() {
+    let desk = Desk::new().await;
+    let (unused, used) = (desk.register_as("Unused").await, desk.register_as("Used").await);
+    let code = desk.code(&desk.sign_in("ada").await, &used, ENDPOINT).await;
+    let tokens = desk.redeem(&used, &code).await.succeeded();
+    let rows = desk.store.door();
+    let old = SystemTime::now() - Duration::from_secs(8 * 24 * 3600);
+    let template = rows.client(&unused).await.unwrap().unwrap();
+    let expired = DoorClientRow {
+        id: "dcr-expired".to_owned(),
+        document: template.document.replace(&unused, "dcr-expired"),
+        created_at: old,
+        ..template
+    };
+    let kept = DoorClientRow { id: "dcr-kept".to_owned(), used_at: Some(old), ..expired.clone() };
+    let kept = DoorClientRow { document: kept.document.replace("expired", "kept"), ..kept };
+    for row in [&expired, &kept] {
+        rows.put_client(row).await.unwrap();
+    }
+    for (client, error) in [
+        ("dcr-expired", "invalid_client"),
+        ("dcr-kept", "invalid_grant"),
+        (&*unused, "invalid_grant"),
+    ] {
+        let refused = desk.redeem(client, "nxd_x").await;
+        assert_eq!(refused.json()["error"], error, "{client}: {}", refused.text());
+    }
+    let shown = desk.authorize("", "dcr-expired", &[]).await;
+    assert_eq!(shown.status, StatusCode::BAD_REQUEST, "{}", shown.text());
+    desk.refresh(&used, &tokens["refresh_token"]).await.succeeded();
+}
+
+/// S31, A4: one stranger cannot take the registrations of an hour from others.
+#[tokio::test]
+async fn s31_door_a4_registrations_are_bounded_for_each_public_address() {
+    let desk = Desk::new().await;
+    let door = DoorDesk::of(&desk.api.control).unwrap();
+    let body = json!({
+        "redirect_uris": ["http://localhost/callback"], "token_endpoint_auth_method": "none",
+    });
+    let register = async |address: &str, body: &Value| {
+        let sender = Some(address.parse().unwrap());
+        door.register(body.to_string().as_bytes(), sender).await.unwrap().status
+    };
+    // A refused registration does not count.
+    assert_eq!(register("93.184.216.34", &json!({})).await, 400);
+    for _ in 0..20 {
+        assert_eq!(register("93.184.216.34", &body).await, 201);
+    }
+    assert_eq!(register("93.184.216.34", &body).await, 429);
+    assert_eq!(register("::ffff:93.184.216.34", &body).await, 429);
+    for _ in 0..21 {
+        // Behind a proxy all have one address.
+        assert_eq!(register("10.0.0.1", &body).await, 201);
+    }
+    assert_eq!(register("93.184.216.35", &body).await, 201);
+}
+
 /// A program with a metadata document, which was read before.
-async fn proved(desk: &Desk) -> String {
+pub(super) async fn proved(desk: &Desk) -> String {
     let rows = desk.store.door();
     let registered = desk.register_as("Desk").await;
     let row = rows.client(&registered).await.unwrap().unwrap();

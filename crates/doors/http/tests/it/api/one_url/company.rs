@@ -368,6 +368,35 @@ async fn i_m7_door_a11_an_assertion_gives_one_access_token() {
     assert_eq!(refused.json()["error"], "unauthorized_client", "{}", refused.text());
 }
 
+/// A11: a request that gives no token leaves its assertion unused, also one of another client.
+#[tokio::test]
+async fn door_a11_a_refused_request_leaves_the_assertion_unused() {
+    let company = Company::with(false, |_| {}).await;
+    let desk = &company.desk;
+    let proof = json!({"token_endpoint_auth_method": "client_secret_post"});
+    let own = desk.register("Agent", proof.clone()).await;
+    let other = desk.register("Other", proof).await;
+    let assertion = company.claims(json!({
+        "aud": ORIGIN, "client_id": own["client_id"], "resource": ENDPOINT, "jti": "j1",
+        "scope": "mcp",
+    }));
+    let assertion = company.signer.sign("oauth-id-jag+jwt", &assertion);
+    let ask = async |client: &Value, scope: &str| {
+        let fields = [
+            ("grant_type", JWT_BEARER),
+            ("assertion", &*assertion),
+            ("client_id", client["client_id"].as_str().unwrap()),
+            ("client_secret", client["client_secret"].as_str().unwrap()),
+            ("scope", scope),
+        ];
+        desk.posted("/token", &fields).send().await
+    };
+    assert_eq!(ask(&other, "mcp").await.json()["error"], "invalid_grant");
+    assert_eq!(ask(&own, "other").await.json()["error"], "invalid_scope");
+    ask(&own, "mcp").await.succeeded();
+    assert_eq!(ask(&own, "mcp").await.json()["error"], "invalid_grant");
+}
+
 /// Without issuers of the company there are no assertions.
 #[tokio::test]
 async fn door_a11_a_door_without_issuers_takes_no_assertion() {
