@@ -49,9 +49,10 @@ pub(super) fn row(viewer: &Viewer<'_>, place: &str, row: &ServerRow) -> Shown {
             .definition
             .as_ref()
             .map_or("faulty entry", |definition| definition.transport().as_str()),
-        auth: row.definition.as_deref().map_or("unknown credentials", |definition| {
-            if signs_in { BY_A_PERSON } else { auth(definition) }
-        }),
+        auth: row
+            .definition
+            .as_deref()
+            .map_or("unknown credentials", |definition| auth(definition, signs_in)),
         tools: row.is_ready().then(|| shown(row).tools.len()),
         tools_path: path(viewer, &row.name, "tools"),
         held_back: row.pinned.as_ref().map_or(0, |said| said.held().count()),
@@ -76,8 +77,6 @@ fn id(place: &str) -> String {
     format!("server-{}", hash.collect::<String>())
 }
 
-const BY_A_PERSON: &str = "a person signs in";
-
 /// True if a person signs in to the server: its entry says so, or the server has asked for it.
 fn signs_in(viewer: &Viewer<'_>, row: &ServerRow) -> bool {
     let is_said = row.definition.as_deref().is_some_and(|definition| match &definition.target {
@@ -89,14 +88,18 @@ fn signs_in(viewer: &Viewer<'_>, row: &ServerRow) -> bool {
     is_said || row.state == ServerState::Authenticating || status.is_some()
 }
 
-fn auth(definition: &ServerDefinition) -> &'static str {
-    match &definition.target {
-        Target::Stdio(_) => "no sign-in",
-        Target::Http(target) => match &target.auth {
-            ServerAuth::None | ServerAuth::Unstated => "no sign-in",
-            ServerAuth::ApiKey(_) => "a key of the configuration",
-            ServerAuth::OAuth(_) => "tokens of this daemon",
-        },
+/// The credentials of the server, in words.
+fn auth(definition: &ServerDefinition, signs_in: bool) -> &'static str {
+    let auth = match &definition.target {
+        Target::Stdio(_) => &ServerAuth::None,
+        Target::Http(target) => &target.auth,
+    };
+    match auth {
+        auth if auth.exchange().is_some() => "tokens of an exchange",
+        _ if signs_in => "a person signs in",
+        ServerAuth::None | ServerAuth::Unstated => "no sign-in",
+        ServerAuth::ApiKey(_) => "a key of the configuration",
+        ServerAuth::OAuth(_) => "tokens of this daemon",
     }
 }
 
