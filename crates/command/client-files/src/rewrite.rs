@@ -90,22 +90,37 @@ impl Made {
         change.is_insertion() && now.is_some_and(|(name, value)| is_ours(&name, &value))
     }
 
+    /// True if the earlier document has the entries of the present one that no edit is about. The
+    /// lines of others may be indented differently from the earlier ones beside them.
+    fn has_others_of(&self, document: &Document, earlier: &Document) -> bool {
+        let is_of = |parent: &Parent, name: &str| {
+            let mut changes = self.changes.iter();
+            changes.any(|change| change.parent() == parent && change.name() == name)
+        };
+        self.parents().all(|parent| {
+            let then = earlier.entries(parent).unwrap_or_default();
+            let mut now = document.entries(parent).unwrap_or_default().into_iter();
+            now.all(|entry| is_of(parent, &entry.0) || then.contains(&entry))
+        })
+    }
+
     /// True if one of the edits added this entry.
     pub(crate) fn has_inserted(&self, parent: &Parent, name: &str) -> bool {
         let mut insertions = self.changes.iter().filter(|change| change.is_insertion());
         insertions.any(|change| change.parent() == parent && change.name() == name)
     }
 
-    /// The content with the earlier lines in place of the new ones, if these are found, and if
-    /// nothing is left to undo then.
+    /// The content with the earlier lines in place of the new ones, if these are found, if nothing
+    /// is left to undo then, and if the entries of others stay.
     fn lines_back(&self, document: &Document) -> Option<Vec<u8>> {
         let text = String::from_utf8(document.bytes()).ok()?;
         let is_undone = |text: &String| {
-            let Ok(mut document) = Document::parse(document.format(), text.as_bytes()) else {
+            let Ok(mut earlier) = Document::parse(document.format(), text.as_bytes()) else {
                 return false;
             };
             let mut changes = self.changes.iter().rev();
-            changes.all(|change| matches!(document.undo(change), Ok(Undone::Already)))
+            self.has_others_of(document, &earlier)
+                && changes.all(|change| matches!(earlier.undo(change), Ok(Undone::Already)))
         };
         self.window.undone(&text).find(is_undone).map(String::into_bytes)
     }

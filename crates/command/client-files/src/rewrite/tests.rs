@@ -142,3 +142,19 @@ fn a_replaced_text_leaves_the_rest_of_its_entry() {
         assert_eq!((back.kept, back.bytes), (vec!["KEY".to_owned()], text.into_bytes()));
     }
 }
+
+/// The earlier lines end without a line break, and are indented differently from the foreign ones.
+#[test]
+fn a_foreign_entry_behind_earlier_lines_without_an_end_stays() {
+    let text = "servers: # s\n\n    a: [a, {b: c}]\n    d: 1 # one";
+    let parent = Parent::map(["servers"]);
+    let before = parse(Format::Yaml, text.as_bytes()).unwrap();
+    let new = rewrite(&before, &edits(&before, &parent, 19)).unwrap();
+    let mut foreign = Document::parse(Format::Yaml, &new.bytes).unwrap();
+    foreign.insert(&parent, "foreign", &json!({ "mark": "kept-4711" })).unwrap();
+    let back = take_back(&foreign.bytes(), &stored(&new.made), &|_, _| false).unwrap();
+    let left = Document::parse(Format::Yaml, &back.bytes).unwrap();
+    let mut expected = sorted(&before, &parent);
+    expected.push(("foreign".to_owned(), json!({ "mark": "kept-4711" })));
+    assert_eq!(sorted(&left, &parent), expected, "{}", String::from_utf8_lossy(&back.bytes));
+}

@@ -48,7 +48,11 @@ impl Window {
             // A second place may overlap the first one.
             let next = at + new.chars().next().map_or(1, char::len_utf8);
             let is_only_one = !text[next..].contains(&new);
-            is_only_one.then(|| format!("{}{old}{}", &text[..at], &text[at + new.len()..]))
+            let rest = &text[at + new.len()..];
+            // The earlier text may have ended there without a line break.
+            let ends = old.is_empty() || old.ends_with('\n') || rest.is_empty();
+            let line = if ends || rest.starts_with(['\n', '\r']) { "" } else { "\n" };
+            is_only_one.then(|| format!("{}{old}{line}{rest}", &text[..at]))
         })
     }
 }
