@@ -18,6 +18,7 @@ use crate::{
     entry::Person,
     first_request::{self, FirstAnswer},
     grant_row::{Client, ClientKind},
+    guard::Guard,
     holding::{Holding, Parts},
     state::OpenAttempt,
     store::{AttemptRow, GrantKey},
@@ -123,12 +124,13 @@ pub(crate) async fn open(holding: &Holding, consent: Consent) -> Result<(), Sign
     if is_open && how == BeginAs::Reuse {
         return Ok(());
     }
+    let guard = holding.guard().await;
     // A sign-in that no refused request has begun asks for the refusal first.
     let first = match challenge {
         Some(challenge) => FirstAnswer::Refused(Some(challenge)),
-        None => first_answer(holding).await,
+        None => first_request::ask(&parts.fetcher, &guard, &entry.url).await,
     };
-    let KnownThere { found, client } = known_there(holding, person, &first, how).await?;
+    let KnownThere { found, client } = known_there(holding, person, &guard, &first, how).await?;
     leave_issuer(holding, &found, client.kind).await?;
     let further = further.union(&holding.state().wanted);
     let scopes = requested(holding, &found, &further);
@@ -156,19 +158,15 @@ pub(crate) async fn open(holding: &Holding, consent: Consent) -> Result<(), Sign
 pub(crate) async fn prepare(holding: &Holding) -> Result<bool, SignInError> {
     let entry = holding.entry();
     let person = entry.person()?;
-    let first = first_answer(holding).await;
+    let guard = holding.guard().await;
+    let first = first_request::ask(&holding.parts.fetcher, &guard, &entry.url).await;
     let is_open = matches!(first, FirstAnswer::Open);
-    match known_there(holding, person, &first, BeginAs::Reuse).await {
+    match known_there(holding, person, &guard, &first, BeginAs::Reuse).await {
         Err(SignInError::Discovery(DiscoveryError::NoResourceMetadata { .. })) if is_open => {
             Err(SignInError::NotAsked { server: entry.alias.clone() })
         }
         known => known.map(|_known| is_open),
     }
-}
-
-async fn first_answer(holding: &Holding) -> FirstAnswer {
-    let guard = holding.guard().await;
-    first_request::ask(&holding.parts.fetcher, &guard, &holding.entry().url).await
 }
 
 /// An authorization server, and narthex as a client there.
@@ -182,23 +180,24 @@ struct KnownThere {
 async fn known_there(
     holding: &Holding,
     person: &Person,
+    guard: &Guard,
     first: &FirstAnswer,
     how: BeginAs,
 ) -> Result<KnownThere, SignInError> {
-    let (entry, guard) = (holding.entry(), holding.guard().await);
+    let entry = holding.entry();
     let search = Search {
         server: &entry.url,
         challenge: first.challenge(),
         flow: Flow::Browser,
         settings: &person.settings,
     };
-    let found = search.run(&holding.parts.fetcher, &guard).await?;
+    let found = search.run(&holding.parts.fetcher, guard).await?;
     let is_anew = how == BeginAs::Anew;
     if is_anew {
         drop_all(holding, person, &found.issuer).await?;
     }
     let choice = Choice { person, found: &found, is_anew, is_for_devices: false };
-    let client = choice.make(holding, &guard).await?;
+    let client = choice.make(holding, guard).await?;
     Ok(KnownThere { found, client })
 }
 

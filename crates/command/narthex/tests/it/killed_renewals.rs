@@ -98,14 +98,7 @@ async fn c23_two_hundred_calls_at_two_daemons_renew_once() {
     let quarter = || [0, 1].map(|daemon| stage.calls(daemon, CALLS / 4));
     // Half of the calls begin before the end of the token, and the others after it.
     let early = quarter();
-    soon("a renewal", async {
-        tokio::select! {
-            biased;
-            () = gate.until(1) => {}
-            () = stage.calls_on(0) => {}
-        }
-    })
-    .await;
+    soon("a renewal", is_renewing(&stage, 0, Some(&gate), short.due)).await;
     until(|| {
         assert_eq!(stage.row(0)["status"], "ready", "the row shows no renewal");
         (SystemTime::now() > short.ends).then_some(())
@@ -126,16 +119,9 @@ async fn c23_two_hundred_calls_at_two_daemons_renew_once() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn c23_an_answer_lost_without_a_grace_needs_a_person() {
     let Some(mut stage) = Stage::start(Quirks::default()) else { return };
-    stage.gives_short_token(0).await;
+    let short = stage.gives_short_token(0).await;
     let gate = stage.fixture.hold(Endpoint::Token, Moment::After);
-    soon("a renewal", async {
-        tokio::select! {
-            biased;
-            () = gate.until(1) => {}
-            () = stage.calls_on(0) => {}
-        }
-    })
-    .await;
+    soon("a renewal", is_renewing(&stage, 0, Some(&gate), short.due)).await;
     stage.kill(0);
     gate.open();
     let refused = soon("a refusal", async {

@@ -46,6 +46,15 @@ pub(super) fn read_form(content_type: Option<&str>, body: &[u8]) -> Result<Param
     Params::parse(body).map_err(|_error| refuse(text))
 }
 
+/// The token that a form is about.
+///
+/// # Errors
+/// `invalid_request`, when there is none.
+pub(super) fn token_in(form: &Params) -> Result<Secret, OAuthError> {
+    let missing = OAuthError::new(ErrorCode::InvalidRequest, "the token is missing");
+    form.get("token").ok_or(missing).map(Secret::new)
+}
+
 impl Credentials {
     /// Reads the client and its proof from the header `Authorization` and the form. The id may be
     /// in either place, or the same in both. In the header, id and secret are taken with and

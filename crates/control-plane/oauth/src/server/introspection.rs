@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{
     answer::{Answer, ErrorCode, OAuthError},
-    credentials::{Credentials, read_form},
+    credentials::{Credentials, read_form, token_in},
     grant::AccessRecord,
 };
 
@@ -58,8 +58,7 @@ impl IntrospectionRequest {
             true => Asker::Service,
             false => Asker::Client(Box::new(Credentials::read(authorization, &form)?)),
         };
-        let missing = OAuthError::new(ErrorCode::InvalidRequest, "the token is missing");
-        let token = Secret::new(form.get("token").ok_or(missing)?);
+        let token = token_in(&form)?;
         Ok(Self { asker, token })
     }
 }

@@ -3,9 +3,9 @@
 use narthex_model::Secret;
 
 use super::{
-    answer::{ErrorCode, OAuthError},
+    answer::OAuthError,
     client::Client,
-    credentials::{Credentials, read_form},
+    credentials::{Credentials, read_form, token_in},
     family::Family,
     grant::AccessRecord,
     token::FamilyId,
@@ -58,8 +58,7 @@ impl RevocationRequest {
     ) -> Result<Self, OAuthError> {
         let form = read_form(content_type, body)?;
         let credentials = Credentials::read(authorization, &form)?;
-        let missing = OAuthError::new(ErrorCode::InvalidRequest, "the token is missing");
-        let token = Secret::new(form.get("token").ok_or(missing)?);
+        let token = token_in(&form)?;
         Ok(Self { credentials, token })
     }
 
@@ -90,6 +89,7 @@ impl RevocationRequest {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::server::answer::ErrorCode;
     use crate::server::{
         client::ClientId,
         family::NewRefresh,

@@ -159,7 +159,7 @@ fn unpinned(server: &Value) -> Vec<Check> {
     package::unpinned(text(definition, "command"), &args).into_iter().map(check).collect()
 }
 
-/// How many agents have servers; nothing where there are no agents.
+/// The number of agents with servers; `None` where there are no agents.
 fn summary(count: usize, having: &[String]) -> Option<Check> {
     if count == 0 {
         return None;

@@ -8,7 +8,7 @@ use narthex_model::{ExecutorName, did_you_mean};
 use super::{Check, host::find};
 use crate::config::Settings;
 
-/// The executors of the settings; that there are none is told where there are agents.
+/// The executors of the settings. Only a user with agents reads that there are none.
 pub(super) fn all(settings: &Settings, has_agents: bool) -> Vec<Check> {
     // Programs of another machine are not to be found on this one.
     if settings.daemon.daemon_url.is_some() {

@@ -403,7 +403,7 @@ fn an_undo_needs_no_daemon_that_can_start() {
     home.run(&["audit", "verify"]).succeeded();
 }
 
-/// A secret is cleared without a record where none can be written, and the user is told.
+/// Where the audit cannot be written, an undo clears the secret all the same, and says so.
 #[test]
 fn an_undo_says_which_clearing_has_no_record() {
     let home = Home::new("https://tracker.example.com/mcp");

@@ -82,7 +82,7 @@ async fn door_a13_operators_and_services_of_the_workspace_learn_about_a_token() 
             (&found["iss"], &found["scope"]),
             (&json!(ORIGIN), &json!("mcp offline_access"))
         );
-        // Only access tokens are told of.
+        // The endpoint answers about access tokens alone.
         for other in [text(&tokens["refresh_token"]), "nxa_x", "a.b.c", ADMIN, &auditor] {
             let found = ask(&desk, bearer, other).await.succeeded();
             assert_eq!(found, json!({"active": false}));
