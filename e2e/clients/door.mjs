@@ -29,7 +29,7 @@ async function signIn(daemon, browser) {
   if (made.status !== 201) throw new Error(`no human: ${made.status} ${JSON.stringify(made.body)}`);
   const { status, body } = await daemon.api('/api/principals/ada/sign-in-links', 'POST');
   if (status !== 201) throw new Error(`no link: ${status} ${JSON.stringify(body)}`);
-  await browser.visit(body.url, (address) => new URL(address).pathname === '/signin');
+  await browser.visit(body.url, (address) => new URL(address).pathname === '/');
 }
 
 /** The answer of the human: a choice that the page has to offer. */

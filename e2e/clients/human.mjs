@@ -28,6 +28,9 @@ export async function enroll(daemon, chromium) {
   await chromium.heading(`Sign in as ${NAME}?`);
   await chromium.look('link');
   await chromium.press(`Sign in as ${NAME}`);
+  // A sign-in leads to the console. Passkeys are on the page of the account.
+  await chromium.heading('Home');
+  await chromium.open(`${new URL(link).origin}/signin`);
   await chromium.heading(`Signed in as ${NAME}`);
   await chromium.look('account-by-link');
   await chromium.page.getByLabel('Name of the new passkey').fill(PASSKEY);

@@ -8,6 +8,7 @@
 mod bench;
 mod check;
 mod conformance;
+mod console;
 mod dist;
 mod oauth;
 mod openapi;

@@ -22,7 +22,7 @@ use serde_json::json;
 
 use self::clients::{CLIENTS, Client, Endpoint};
 pub(crate) use self::daemon::Daemon;
-pub(crate) use self::install::Peers;
+pub(crate) use self::install::{BrowserTools, Peers};
 use self::servers::{ALIASES, CALLS, Servers};
 use crate::tally::Tally;
 use crate::workspace;

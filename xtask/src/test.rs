@@ -16,7 +16,7 @@ use clap::{Args, ValueEnum};
 use crate::peers::Peers;
 use crate::steps::{self, Ran};
 use crate::tally::Tally;
-use crate::{bench, check, conformance, oauth, peers, schemathesis};
+use crate::{bench, check, conformance, console, oauth, peers, schemathesis};
 
 #[derive(Args)]
 pub(crate) struct Options {
@@ -51,6 +51,8 @@ enum Step {
     Peers,
     /// Requests that schemathesis makes from the OpenAPI document, allowed ones and others.
     Openapi,
+    /// The pages of the console in a browser.
+    Console,
 }
 
 /// Number of steps at one time, where steps can run side by side.
@@ -62,7 +64,7 @@ impl Step {
     fn beside(self) -> Self {
         match self {
             Self::Install => Self::Check,
-            Self::Oauth | Self::Peers | Self::Openapi => Self::Conformance,
+            Self::Oauth | Self::Peers | Self::Openapi | Self::Console => Self::Conformance,
             Self::Check | Self::Unit | Self::Doc | Self::Build | Self::Cost | Self::Conformance => {
                 self
             }
@@ -71,7 +73,7 @@ impl Step {
 
     fn needs(self) -> &'static [Self] {
         match self {
-            Self::Conformance | Self::Oauth | Self::Peers | Self::Openapi => {
+            Self::Conformance | Self::Oauth | Self::Peers | Self::Openapi | Self::Console => {
                 &[Self::Install, Self::Build]
             }
             Self::Cost => &[Self::Build],
@@ -96,6 +98,7 @@ impl Step {
             Self::Oauth => oauth::run(&Peers::install()?),
             Self::Peers => peers::run(&Peers::install()?),
             Self::Openapi => schemathesis::run(&Peers::install()?),
+            Self::Console => console::run(&Peers::install()?),
         }
     }
 }

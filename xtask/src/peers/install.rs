@@ -137,6 +137,31 @@ impl Agents {
     }
 }
 
+/// The driver of a browser, and the browser, which only the specs of the console need.
+pub(crate) struct BrowserTools {
+    dir: PathBuf,
+}
+
+impl BrowserTools {
+    pub(crate) fn install() -> Result<Self> {
+        let tools = Self { dir: workspace::target().join("peers/console") };
+        let locks = workspace::root().join("e2e/peers/console");
+        install_packages(&locks, &tools.dir, "console")?;
+        provide("chromium", &["--version"], &["chromium", "fonts-dejavu-core"])?;
+        Ok(tools)
+    }
+
+    /// The folder that has `node_modules`.
+    pub(crate) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// The browser, which no package of npm delivers.
+    pub(crate) fn chromium(&self) -> &'static str {
+        "/usr/bin/chromium"
+    }
+}
+
 /// Installs the npm packages of a lock file.
 fn install_packages(locks: &Path, dir: &Path, words: &str) -> Result<()> {
     let files = [".npmrc", "package.json", "package-lock.json"];

@@ -12,6 +12,7 @@ struct Owned {
 }
 
 const OWNED: &[Owned] = &[
+    owned("askama", &["console"]),
     owned("cargo_metadata", &["xtask"]),
     owned("cedar-policy", &["cedar"]),
     owned("clap", &["client", "narthex", "testkit", "xtask"]),

@@ -11,9 +11,11 @@ impl Source {
         self.has_extension(&["rs"])
     }
 
-    /// True if the file is code in any language, as opposed to prose, settings or data.
+    /// True if the file is our code in any language, as opposed to prose, settings, data, and code
+    /// of others.
     pub(super) fn is_code(&self) -> bool {
-        self.has_extension(&["rs", "mjs", "js", "py", "sh"]) || self.path == ".ci/run"
+        let is_ours = !self.path.contains("/vendor/");
+        is_ours && self.has_extension(&["rs", "mjs", "js", "py", "sh"]) || self.path == ".ci/run"
     }
 
     fn has_extension(&self, extensions: &[&str]) -> bool {
@@ -54,6 +56,7 @@ mod tests {
         assert!(!source("crates/words/wire/src/sse.rs").is_test());
         assert!(source("e2e/clients/common.py").is_code());
         assert!(!source("README.md").is_code());
+        assert!(!source("crates/doors/console/assets/vendor/a.min.js").is_code());
         assert_eq!(source("crates/words/wire/src/sse.rs").crate_dir(), Some("crates/words/wire"));
         assert_eq!(source("e2e/clients/common.py").crate_dir(), None);
     }

@@ -63,7 +63,7 @@ pub use setup::SetupArgs;
 pub use shares::{CommentShareArgs, GetShareArgs, SharesCommand};
 pub use traffic::{LimitsCommand, SetLimitsArgs, UsageArgs};
 pub use uninstall::UninstallArgs;
-pub use users::{CreateUserArgs, PasskeysCommand, UsersCommand};
+pub use users::{CreateUserArgs, OpenArgs, PasskeysCommand, UsersCommand};
 pub use values::{duration, moment};
 pub use version::VersionArgs;
 pub use watch::{StraceArgs, TopArgs};

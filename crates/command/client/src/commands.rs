@@ -16,6 +16,7 @@ pub mod grants;
 mod manifest_servers;
 pub mod mcp;
 pub mod members;
+pub mod open;
 pub mod policy;
 pub mod profiles;
 pub mod running;

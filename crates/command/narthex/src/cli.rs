@@ -11,11 +11,11 @@ use narthex_client::cli::{
     AddServerArgs, AgentsCommand, AuditCommand, BackupArgs, CallArgs, CatalogCommand,
     ChannelsCommand, CheckCommand, ClientsCommand, ConnectArgs, ConnectionsCommand, DaemonCommand,
     EnvBindingsCommand, ExportArgs, GrantsCommand, ImportArgs, InitArgs, LimitsCommand, McpCommand,
-    McpDaemonCommand, MembersCommand, MountArgs, PolicyCommand, ProfilesCommand, RestoreArgs,
-    RunCommand, SearchArgs, SecretsCommand, ServersCommand, ServiceCommand, SessionsCommand,
-    SetupArgs, SharesCommand, StraceArgs, TokensCommand, ToolsArgs, TopArgs, TrustArgs,
-    UninstallArgs, UpArgs, UsageArgs, UsersCommand, VersionArgs, VfsCommand, WebhooksCommand,
-    WorkspacesCommand,
+    McpDaemonCommand, MembersCommand, MountArgs, OpenArgs, PolicyCommand, ProfilesCommand,
+    RestoreArgs, RunCommand, SearchArgs, SecretsCommand, ServersCommand, ServiceCommand,
+    SessionsCommand, SetupArgs, SharesCommand, StraceArgs, TokensCommand, ToolsArgs, TopArgs,
+    TrustArgs, UninstallArgs, UpArgs, UsageArgs, UsersCommand, VersionArgs, VfsCommand,
+    WebhooksCommand, WorkspacesCommand,
 };
 use narthex_client::{commands as client, environment::is_utf8_locale};
 use narthex_model::{CatalogKind, ErrorKind, command};
@@ -105,6 +105,8 @@ enum Command {
     Mount(MountArgs),
     /// Show the daemon, its servers and the active runs
     Status,
+    /// Open the console in your browser, signed in
+    Open(OpenArgs),
     /// Create, list, claim and end runs
     #[command(subcommand)]
     Runs(RunCommand),
@@ -419,6 +421,7 @@ async fn dispatch(command: Command, context: Context) -> Result<ExitCode, Failur
         Command::Mount(args) => Box::pin(commands::mount::run(args, plain)).await,
         Command::Vfs(command) => Box::pin(commands::vfs::run(command, plain)).await,
         Command::Status => Box::pin(client::status::run(plain)).await,
+        Command::Open(args) => Box::pin(client::open::run(args, plain)).await,
         Command::Mcp(command) => mcp(command, context).await,
         Command::Profiles(command) => Box::pin(client::profiles::run(command, plain)).await,
         Command::Runs(command) => Box::pin(client::runs::run(command, plain)).await,

@@ -5,7 +5,7 @@ use std::{collections::HashMap, ops::Range};
 use unicode_normalization::{UnicodeNormalization, char::is_combining_mark};
 use unicode_security::confusable_detection::skeleton;
 
-use crate::harmless::is_unseen;
+use narthex_model::is_unseen;
 
 /// Lower-case words with a blank before and after each; `.` is a word of its own at the end of a
 /// sentence.

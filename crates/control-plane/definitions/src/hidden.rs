@@ -1,8 +1,9 @@
 //! Characters that people do not see, but models read.
 
+use narthex_model::is_unseen;
 use unicode_properties::{GeneralCategory, UnicodeEmoji, UnicodeGeneralCategory};
 
-use crate::{finding::Rule, harmless::is_unseen};
+use crate::finding::Rule;
 
 /// Number of blanks in a row that hide the following text.
 const BLANKS_MAX: usize = 100;

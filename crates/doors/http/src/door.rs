@@ -33,12 +33,13 @@ use crate::{
     calling, cors,
     hub::Hub,
     legacy,
+    page_streams::PageStreams,
     post::{self, Post},
     problem::Problem,
     respond::{self, Response, closing, text, unstored},
     routes::{self, Place, Target},
     sender,
-    servers::{Asked, Held},
+    servers::Asked,
     signin::Visitor,
     status,
     vfs::{self, VfsRequest},
@@ -58,6 +59,25 @@ const REACHED_FOR: Duration = Duration::from_secs(1);
 /// Maximum number of open event streams. Each stream reads the store at intervals.
 const EVENT_STREAMS_MAX: usize = 500;
 
+/// The beginning of the paths of files that browsers keep.
+pub(crate) const KEPT_FILES: &str = "/assets/";
+
+/// Pages that the door serves beside its routes, which it does not import.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Beside {
+    /// True for the path of such a page.
+    pub(crate) is_page: fn(&str) -> bool,
+    /// True if the pages answer the request.
+    pub(crate) takes: fn(&Parts) -> bool,
+    /// The answer to such a request.
+    pub(crate) answer: AnswerBeside,
+    /// The page to open after a sign-in, which a cookie names; `None` if it is no page.
+    pub(crate) onward: fn(&str) -> Option<String>,
+}
+
+/// The code that answers a request for a page.
+type AnswerBeside = for<'a> fn(&'a Arc<Door>, &'a Parts, RequestBody) -> BoxFuture<'a, Response>;
+
 /// The state that all requests share.
 #[derive(Debug)]
 pub(crate) struct Door {
@@ -70,6 +90,10 @@ pub(crate) struct Door {
     pub(crate) api_bodies: Places,
     /// The limit of open event streams.
     pub(crate) event_streams: Arc<Semaphore>,
+    /// The open streams of pages, by login session.
+    pub(crate) page_streams: PageStreams,
+    /// The pages that are served beside the routes.
+    pub(crate) beside: Beside,
     reach: Reach,
     guard: Guard,
     requests: AtomicU64,
@@ -80,14 +104,15 @@ pub(crate) struct Door {
 #[derive(Debug, Clone)]
 pub struct Router(Arc<Door>);
 
-/// Creates the HTTP door of a gateway.
-#[must_use]
-pub fn router(gateway: Gateway, options: HttpOptions) -> Router {
+/// Creates the HTTP door of a gateway, with pages beside its routes.
+pub(crate) fn router(gateway: Gateway, options: HttpOptions, beside: Beside) -> Router {
     let HttpOptions { listen, is_tls, allowed_hosts, allowed_origins, .. } = &options;
     let door = Door {
         guard: Guard::new(*listen, *is_tls, allowed_hosts, allowed_origins),
         api_bodies: Places::new(options.api_body_bytes),
         event_streams: Arc::new(Semaphore::new(EVENT_STREAMS_MAX)),
+        page_streams: PageStreams::default(),
+        beside,
         hub: Arc::new(Hub::new(options.replay, gateway.node_id().into())),
         mounts: vfs::mounts(&gateway, &options),
         reach: Reach::default(),
@@ -134,7 +159,8 @@ impl Router {
         }
         let is_own = routes::find(request.uri().path())
             .is_some_and(|place| matches!(place.first().access, Access::Own(_)))
-            && !self.0.is_for_programs(request.uri().path());
+            && !self.0.is_for_programs(request.uri().path())
+            || (self.0.beside.is_page)(request.uri().path());
         let origin = cors::origin(&self.0.guard, &request).filter(|_| !is_own);
         let Some(origin) = origin else { return self.answer_any(request).await };
         if let Some(response) = cors::preflight(&origin, &request) {
@@ -198,15 +224,18 @@ impl Door {
 
     async fn answer(self: &Arc<Self>, request: Request<RequestBody>) -> Response {
         // Successful MCP answers set their own cache rules, are POSTs or streams, and are frequent.
-        let is_mcp = request.uri().path().starts_with("/mcp");
-        if !is_mcp && routes::is_public_document(request.uri().path()) {
+        // So do the files of pages.
+        let path = request.uri().path();
+        let is_mcp = path.starts_with("/mcp");
+        let is_kept = is_mcp || path.starts_with(KEPT_FILES);
+        if !is_mcp && routes::is_public_document(path) {
             let known = request.headers().get(header::IF_NONE_MATCH).cloned();
             // Boxed: this rare path must not enlarge the future of every call.
             let response = Box::pin(self.admitted(request)).await;
             return respond::public(response, known.as_ref());
         }
         let response = self.admitted(request).await;
-        match is_mcp && response.status().is_success() {
+        match is_kept && response.status().is_success() {
             true => response,
             false => unstored(response),
         }
@@ -217,6 +246,9 @@ impl Door {
         let (parts, body) = request.into_parts();
         if !self.guard.admits(&parts.uri, &parts.headers) {
             return self.turned_away();
+        }
+        if (self.beside.takes)(&parts) && self.has_sign_in() {
+            return (self.beside.answer)(self, &parts, body).await;
         }
         let found = routes::find(parts.uri.path());
         let open = found.map(|place| place.first()).filter(|route| route.access == Access::Open);
@@ -264,9 +296,7 @@ impl Door {
                 return wrong_method(&place.allowed());
             }
             (_, Caller::Principal(principal)) => {
-                let (door, target, held) = (self, route.target, Held::default());
-                let (segments, parts) = (place.segments, &parts);
-                let asked = Asked { door, target, segments, parts, principal, held };
+                let asked = Asked::new(self, route.target, place.segments, &parts, principal);
                 return Box::pin(asked.answer(route.access, body)).await;
             }
         };
@@ -282,6 +312,11 @@ impl Door {
             Target::ToolCall => Box::pin(self.tool_call(visit, body)).await,
             _ => self.mcp(visit, body).await,
         }
+    }
+
+    /// True if humans can sign in at this daemon. Otherwise pages for them do not exist.
+    fn has_sign_in(&self) -> bool {
+        self.options.control.as_ref().is_some_and(|control| control.sign_in_origin().is_some())
     }
 
     /// Refuses a request of a page or a name that the door does not serve.

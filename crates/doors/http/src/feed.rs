@@ -41,6 +41,11 @@ impl Events {
         self.queue((Some(id), payload(event))).await;
     }
 
+    /// Adds an event of HTML, and waits while the queue is full. Line breaks in it become spaces.
+    pub(crate) async fn put_html(&self, html: String) {
+        self.queue((None, html.into_bytes().into())).await;
+    }
+
     async fn queue(&self, event: Queued) {
         if self.0.send(event).await.is_err() {
             tracing::trace!("the reader of a stream of events has gone");

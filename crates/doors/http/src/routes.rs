@@ -53,7 +53,7 @@ const RUN: &[Role] = &[Role::Admin, Role::Runner];
 const ANSWER: &[Role] = &[Role::Admin, Role::Author, Role::Runner];
 /// The roles that read the definitions that servers declare, and the changes in them.
 const SEE_CATALOG: &[Role] = &[Role::Admin, Role::Author, Role::Auditor];
-const SEE_RUNS: &[Role] = &[Role::Admin, Role::Runner, Role::Auditor];
+pub(crate) const SEE_RUNS: &[Role] = &[Role::Admin, Role::Runner, Role::Auditor];
 
 /// A request of a program at the authorization server of the door.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -24,7 +24,7 @@ use serde_json::Map;
 use subtle::ConstantTimeEq;
 
 pub(crate) use self::cookie::session_cookie;
-use self::cookie::{Jar, Kept};
+use self::cookie::{Jar, Kept, ONWARD};
 use crate::listener::single;
 use crate::{
     body::{self, RequestBody, Room},
@@ -39,6 +39,7 @@ use crate::{
 
 /// Enough bytes for the answer of any authenticator, which may contain certificates.
 const BODY_MAX: usize = 64 * 1024;
+
 /// The header in which a request by cookie repeats its form token; forms use a field instead.
 const CSRF_HEADER: HeaderName = HeaderName::from_static("x-narthex-csrf");
 
@@ -118,6 +119,106 @@ pub(crate) struct Visitor<'a> {
     pub(crate) parts: &'a Parts,
 }
 
+/// A request of a browser, whose human may have signed in.
+#[derive(Clone, Copy)]
+pub(crate) struct BrowserRequest<'a> {
+    pub(crate) door: &'a Door,
+    pub(crate) control: &'a Control,
+    pub(crate) parts: &'a Parts,
+}
+
+impl<'a> BrowserRequest<'a> {
+    /// Serves requests at the public origin only, since cookies and passkeys belong to it. A reader
+    /// of a page at another origin is redirected. A request that changes data must come from a page
+    /// of the public origin.
+    pub(crate) fn at_the_public_origin(self) -> Result<Option<Response>, Problem> {
+        let origin = self.control.sign_in_origin().ok_or_else(nothing)?;
+        let is_read = matches!(self.parts.method, Method::GET | Method::HEAD);
+        let host = single(&self.parts.headers, &header::HOST).flatten();
+        if host.is_none_or(|host| !host.eq_ignore_ascii_case(origin.authority())) {
+            let text = format!("sign in at {}", origin.at("/signin"));
+            let elsewhere = Problem::new(ErrorKind::Denied, text);
+            return match (is_read, self.parts.uri.path_and_query()) {
+                (true, Some(path)) => Ok(Some(redirect(&origin.at(path.as_str()))?)),
+                _ => Err(elsewhere),
+            };
+        }
+        if !is_read && !is_from_our_page(&self.parts.headers, origin.as_str()) {
+            let text = "the request was not sent by a page of this daemon";
+            return Err(Problem::new(ErrorKind::Denied, text));
+        }
+        Ok(None)
+    }
+
+    /// The session of the browser, if it is valid.
+    pub(crate) fn session(self) -> Result<Option<(&'a str, SignedIn)>, Problem> {
+        let Some(token) = self.jar().find(&self.parts.headers, Kept::Session) else {
+            return Ok(None);
+        };
+        let signed_in = self.control.signed_in(token);
+        let signed_in = signed_in.map_err(|error| Problem::new(error.kind(), error.to_string()))?;
+        Ok(signed_in.map(|signed_in| (token, signed_in)))
+    }
+
+    /// The session of the browser, after a check that our page sent the request.
+    pub(crate) fn checked_session(
+        self,
+        csrf: Option<&str>,
+    ) -> Result<(&'a str, SignedIn), Problem> {
+        let found = self.session()?;
+        let (token, signed_in) = found.ok_or_else(|| {
+            Problem::new(
+                ErrorKind::Unauthenticated,
+                "you are not signed in any more; sign in again",
+            )
+        })?;
+        match csrf {
+            Some(csrf) if is_same(csrf, &self.control.form_token(token)) => Ok((token, signed_in)),
+            _ => Err(Problem::new(ErrorKind::Denied, "this page is too old; reload it")),
+        }
+    }
+
+    /// Reads a form of a page as the type that the document has for it. Only a short body is read.
+    pub(crate) async fn form<F: DeserializeOwned>(self, body: RequestBody) -> Result<F, Problem> {
+        let kind = single(&self.parts.headers, &header::CONTENT_TYPE).flatten();
+        let kind = kind.map(|kind| kind.split(';').next().unwrap_or_default().trim());
+        let is_form = |kind: &str| kind.eq_ignore_ascii_case("application/x-www-form-urlencoded");
+        if !kind.is_some_and(is_form) {
+            let problem = Problem::new(ErrorKind::Invalid, "only forms are accepted here");
+            return Err(problem.with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE));
+        }
+        let bytes = self.read(body).await?;
+        read_form(&bytes).map_err(|fault| {
+            let text = format!("the form cannot be used: {fault}; reload its page, and send it");
+            Problem::new(ErrorKind::Invalid, text)
+        })
+    }
+
+    async fn read(self, body: RequestBody) -> Result<Bytes, Problem> {
+        let room = Room::Api(&self.door.api_bodies, Holder::Visitors);
+        let within = self.door.options.body_timeout;
+        let read = body::read_in(body, BODY_MAX, within, Some(room)).await;
+        read.map_err(|fault| of_body(fault, "a form", BODY_MAX))
+    }
+
+    fn jar(self) -> Jar {
+        Jar::new(self.control.sign_in_origin().is_some_and(|origin| origin.is_https()))
+    }
+
+    /// The sign-in page, with the reason why it is shown in place of another page.
+    fn ways_in(self, reason: &str) -> Response {
+        page::sign_in(reason, &self.control.sign_in_providers(), self.control.has_passkeys())
+    }
+
+    /// The page with all ways to sign in. After the sign-in, the browser gets the page that `kept`
+    /// names, a value of the pages that the door serves beside its routes.
+    pub(crate) fn ways_in_then(self, kept: &str) -> Response {
+        let mut response = self.ways_in("The page opens after you sign in.");
+        self.jar().set(&mut response, Kept::Onward, kept, ONWARD);
+        response
+    }
+}
+
 type Answered = Result<Response, Problem>;
 
 impl Visitor<'_> {
@@ -192,26 +293,13 @@ impl Visitor<'_> {
         )
     }
 
-    /// Serves requests at the public origin only, since cookies and passkeys belong to it. A reader
-    /// of a page at another origin is redirected. A request that changes data must come from a page
-    /// of the public origin.
+    /// Serves requests at the public origin only; see [`BrowserRequest::at_the_public_origin`].
     fn at_the_public_origin(&self) -> Result<Option<Response>, Problem> {
-        let origin = self.control.sign_in_origin().ok_or_else(nothing)?;
-        let is_read = matches!(self.parts.method, Method::GET | Method::HEAD);
-        let host = single(&self.parts.headers, &header::HOST).flatten();
-        if host.is_none_or(|host| !host.eq_ignore_ascii_case(origin.authority())) {
-            let text = format!("sign in at {}", origin.at("/signin"));
-            let elsewhere = Problem::new(ErrorKind::Denied, text);
-            return match (is_read, self.parts.uri.path_and_query()) {
-                (true, Some(path)) => Ok(Some(redirect(&origin.at(path.as_str()))?)),
-                _ => Err(elsewhere),
-            };
-        }
-        if !is_read && !is_from_our_page(&self.parts.headers, origin.as_str()) {
-            let text = "the request was not sent by a page of this daemon";
-            return Err(Problem::new(ErrorKind::Denied, text));
-        }
-        Ok(None)
+        self.as_request().at_the_public_origin()
+    }
+
+    fn as_request(&self) -> BrowserRequest<'_> {
+        BrowserRequest { door: self.door, control: self.control, parts: self.parts }
     }
 
     /// Finishes a sign-in to a server with the redirect of its authorization server, which may come
@@ -260,9 +348,8 @@ impl Visitor<'_> {
         }))
     }
 
-    /// The sign-in page, with the reason why it is shown in place of another page.
     fn ways_in(&self, reason: &str) -> Response {
-        page::sign_in(reason, &self.control.sign_in_providers(), self.control.has_passkeys())
+        self.as_request().ways_in(reason)
     }
 
     /// Shows the human whom a link would sign in, and a button. So a preview of the link does not
@@ -343,56 +430,24 @@ impl Visitor<'_> {
         Ok(())
     }
 
-    /// The session of the browser, if it is valid.
     fn session(&self) -> Result<Option<(&str, SignedIn)>, Problem> {
-        let Some(token) = self.jar().find(&self.parts.headers, Kept::Session) else {
-            return Ok(None);
-        };
-        let signed_in = self.control.signed_in(token);
-        let signed_in = signed_in.map_err(|error| Problem::new(error.kind(), error.to_string()))?;
-        Ok(signed_in.map(|signed_in| (token, signed_in)))
+        self.as_request().session()
     }
 
-    /// The session of the browser, after a check that our page sent the request.
     fn checked_session(&self, csrf: Option<&str>) -> Result<(&str, SignedIn), Problem> {
-        let found = self.session()?;
-        let (token, signed_in) = found.ok_or_else(|| {
-            Problem::new(
-                ErrorKind::Unauthenticated,
-                "you are not signed in any more; sign in again",
-            )
-        })?;
-        match csrf {
-            Some(csrf) if is_same(csrf, &self.control.form_token(token)) => Ok((token, signed_in)),
-            _ => Err(Problem::new(ErrorKind::Denied, "this page is too old; reload it")),
-        }
+        self.as_request().checked_session(csrf)
     }
 
-    /// Reads a form of a page as the type that the document has for it. Only a short body is read.
     async fn form<F: DeserializeOwned>(&self, body: RequestBody) -> Result<F, Problem> {
-        let kind = single(&self.parts.headers, &header::CONTENT_TYPE).flatten();
-        let kind = kind.map(|kind| kind.split(';').next().unwrap_or_default().trim());
-        let is_form = |kind: &str| kind.eq_ignore_ascii_case("application/x-www-form-urlencoded");
-        if !kind.is_some_and(is_form) {
-            let problem = Problem::new(ErrorKind::Invalid, "only forms are accepted here");
-            return Err(problem.with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE));
-        }
-        let bytes = self.read(body).await?;
-        read_form(&bytes).map_err(|fault| {
-            let text = format!("the form cannot be used: {fault}; reload its page, and send it");
-            Problem::new(ErrorKind::Invalid, text)
-        })
+        self.as_request().form(body).await
     }
 
     async fn read(&self, body: RequestBody) -> Result<Bytes, Problem> {
-        let room = Room::Api(&self.door.api_bodies, Holder::Visitors);
-        let within = self.door.options.body_timeout;
-        let read = body::read_in(body, BODY_MAX, within, Some(room)).await;
-        read.map_err(|fault| of_body(fault, "a form", BODY_MAX))
+        self.as_request().read(body).await
     }
 
     fn jar(&self) -> Jar {
-        Jar::new(self.control.sign_in_origin().is_some_and(|origin| origin.is_https()))
+        self.as_request().jar()
     }
 
     fn segment(&self) -> String {

@@ -32,6 +32,7 @@ mod filled_in;
 mod fingerprint;
 mod gates;
 mod grants;
+mod harmless;
 pub mod header;
 mod ids;
 pub mod json;
@@ -96,6 +97,7 @@ pub use grants::{
     ArgumentsDigest, Grant, GrantDuration, GrantId, GrantOf, GrantRequestId, GrantSubject,
     SpawnGrant, ToolScopeGrant,
 };
+pub use harmless::{harmless, is_unseen};
 pub use known_key::is_known_key;
 pub use method_name::{
     NotificationName, NotificationNameError, folded_method, imitates, is_plain_method,

@@ -55,6 +55,20 @@ pub struct CreateUserArgs {
     pub operator: bool,
 }
 
+/// The arguments of `narthex open`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  narthex open\n  narthex open ada --no-browser\n\n\
+    Prints a link that signs one human in once, within 15 minutes, and opens it in the browser of\n\
+    this machine. Without a name it is the only human who is an operator. If there are no humans\n\
+    yet, it creates one with the name of your account on this machine.")]
+pub struct OpenArgs {
+    /// The human
+    pub name: Option<String>,
+    /// Open no browser
+    #[arg(long = "no-browser")]
+    pub has_no_browser: bool,
+}
+
 /// Commands for passkeys. Only a human who has signed in adds one.
 #[derive(Debug, Subcommand)]
 pub enum PasskeysCommand {

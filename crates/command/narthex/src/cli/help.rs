@@ -13,7 +13,7 @@ pub(crate) const ALL: [&str; 2] = ["help", "all"];
 
 /// The commands of the main page: those of a person alone on a machine.
 const FIRST: Groups = &[
-    ("Use", &["setup", "init", "trust", "up", "search", "add", "tools", "call", "connect"]),
+    ("Use", &["setup", "init", "trust", "up", "open", "search", "add", "tools", "call", "connect"]),
     ("See", &["status", "mcp", "check", "audit", "version"]),
     ("Keep", &["secrets", "profiles", "service", "daemon", "backup", "restore", "uninstall"]),
 ];

@@ -14,6 +14,7 @@ const COMMANDS: &[&[&str]] = &[
     &["call"],
     &["tools"],
     &["status"],
+    &["open"],
     &["connect"],
     &["mount"],
     &["vfs"],

@@ -47,6 +47,7 @@ mod local_secrets;
 mod matrix;
 mod mcp;
 mod one_url;
+mod open;
 mod operators;
 mod orchestrator;
 mod outbound;

@@ -132,6 +132,9 @@ impl Visitor<'_> {
         if let Some(consent) = kept.and_then(onward_to_consent) {
             return consent;
         }
+        if let Some(page) = kept.and_then(self.door.beside.onward) {
+            return page;
+        }
         let place = kept.and_then(|kept| {
             let (workspace, id) = kept.split_once('/')?;
             let workspace = WorkspaceId::new(workspace).ok()?;
@@ -141,7 +144,7 @@ impl Visitor<'_> {
             }
             Some(decision_path(&workspace, &GrantRequestId::parse(id)?.to_text()))
         });
-        place.unwrap_or_else(|| "/signin".to_owned())
+        place.unwrap_or_else(|| "/".to_owned())
     }
 
     pub(super) fn place(&self) -> Result<(WorkspaceId, GrantRequestId), Problem> {

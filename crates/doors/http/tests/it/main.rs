@@ -9,6 +9,8 @@ mod browser;
 #[cfg(test)]
 mod calling;
 #[cfg(test)]
+mod console;
+#[cfg(test)]
 mod cors;
 #[cfg(test)]
 mod decision;

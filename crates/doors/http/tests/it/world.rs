@@ -313,8 +313,11 @@ impl Builder<'_> {
         let length = http_body::Body::size_hint(&body).exact();
         let body = body.collect().await.unwrap().to_bytes();
         is_described(&asked, parts.status, &parts.headers, Some(&body));
-        if parts.headers.get("content-type").is_some_and(|kind| kind == "text/html; charset=utf-8")
-        {
+        let is_html = parts
+            .headers
+            .get("content-type")
+            .is_some_and(|kind| kind == "text/html; charset=utf-8");
+        if is_html && !is_page(asked.1.path(), parts.status) {
             forms::are_described(asked.1.path(), std::str::from_utf8(&body).unwrap());
         }
         Answer { status: parts.status, headers: parts.headers, length, body }
@@ -341,11 +344,20 @@ fn is_described(
     body: Option<&[u8]>,
 ) {
     let seen = Seen { method, path: uri.path(), status, headers, body };
-    // A browser's preflight request (CORS) is no operation, and is the same for every path.
-    if *method != Method::OPTIONS || status != StatusCode::NO_CONTENT {
+    // A browser's preflight request (CORS) is no operation, and is the same for every path. Pages
+    // of the console are no part of the document.
+    let is_preflight = *method == Method::OPTIONS && status == StatusCode::NO_CONTENT;
+    if !is_preflight && !is_page(uri.path(), status) {
         CONTRACT.check(seen);
     }
     planted::answered(seen);
+}
+
+/// True for the answer of a page of the console, or of a file that pages load.
+fn is_page(path: &str, status: StatusCode) -> bool {
+    let is_first = path == "/" && (status.is_success() || status.is_redirection());
+    let is_file = path.starts_with("/assets/") && status.is_success();
+    is_first || is_file || path.starts_with("/w/")
 }
 
 /// A whole answer.

@@ -35,7 +35,8 @@ pub fn harmless(text: &str, max: usize) -> String {
 }
 
 /// True if a character is drawn as nothing, or is a blank that is no space.
-pub(crate) fn is_unseen(c: char) -> bool {
+#[must_use]
+pub fn is_unseen(c: char) -> bool {
     if c.is_ascii() {
         return c.is_ascii_control();
     }

@@ -1,0 +1,16 @@
+//! Writes sample pages and the files that they load into a folder, to look at them.
+
+use std::path::Path;
+
+use narthex_console::{assets, html, pages::kitchen_sink};
+
+fn main() -> std::io::Result<()> {
+    let folder = std::env::args().nth(1).unwrap_or_else(|| "target/console".to_owned());
+    let folder = Path::new(&folder);
+    fs_err::create_dir_all(folder.join("assets"))?;
+    for asset in assets::all() {
+        fs_err::write(folder.join(asset.path.trim_start_matches('/')), asset.text)?;
+    }
+    fs_err::write(folder.join("kitchen-sink.html"), html(&kitchen_sink::page()))?;
+    fs_err::write(folder.join("first-day.html"), html(&kitchen_sink::first_day()))
+}

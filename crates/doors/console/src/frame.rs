@@ -1,0 +1,163 @@
+//! The frame of every page: the workspace, the pages, the search, what waits, and the human.
+
+use askama::Template;
+
+use crate::{
+    assets,
+    parts::{Same, Words},
+};
+
+/// The frame of a page.
+#[derive(Debug, Clone)]
+pub struct Frame {
+    /// The heading of the page, and the beginning of its title.
+    pub title: Words,
+    /// One sentence about the page.
+    pub sentence: Words,
+    /// The workspace, and the others of the human.
+    pub workspaces: Workspaces,
+    /// The pages that the human may open.
+    pub nav: Vec<NavLink>,
+    /// The number of things that wait for the human.
+    pub waiting: Waiting,
+    /// The signed-in human.
+    pub me: Account,
+    /// The value that forms repeat.
+    pub csrf: String,
+    /// The text in the search box.
+    pub searched: Words,
+    /// The address of the event stream of the page, if it is live.
+    pub live: Option<String>,
+    /// The result of the last action.
+    pub told: Option<Told>,
+    /// The page as a command and as a request.
+    pub same: Option<Same>,
+}
+
+/// The number of things that wait for the human. The event stream sends it again when it changes.
+#[derive(Debug, Clone, Template)]
+#[template(path = "parts/waiting.html")]
+pub struct Waiting {
+    /// The path of the page that shows them.
+    pub href: String,
+    /// The number; `None` if it is unknown.
+    pub count: Option<usize>,
+}
+
+/// The result of an action, as a part of an open page.
+#[derive(Debug, Clone, Template)]
+#[template(path = "parts/told_part.html")]
+pub struct ToldPart {
+    /// The result.
+    pub told: Told,
+}
+
+/// The workspaces that a human may open.
+#[derive(Debug, Clone, Default)]
+pub struct Workspaces {
+    /// The id of the one that is open.
+    pub current: String,
+    /// All ids, with the name of each.
+    pub all: Vec<(String, Words)>,
+}
+
+/// A link to a page.
+#[derive(Debug, Clone)]
+pub struct NavLink {
+    /// The path.
+    pub href: String,
+    /// The name of the page.
+    pub label: &'static str,
+    /// The name of its icon, one of [`ICONS`](crate::parts::ICONS).
+    pub icon: &'static str,
+    /// True for the page that is open.
+    pub is_current: bool,
+}
+
+/// The signed-in human.
+#[derive(Debug, Clone, Default)]
+pub struct Account {
+    /// The name.
+    pub name: Words,
+    /// The way of the sign-in, in words.
+    pub way: &'static str,
+}
+
+/// The result of an action.
+#[derive(Debug, Clone)]
+pub struct Told {
+    /// The sentence.
+    pub sentence: Words,
+    /// True if the action failed.
+    pub is_failure: bool,
+}
+
+impl Waiting {
+    /// The number in at most three characters.
+    #[must_use]
+    pub fn words(&self) -> String {
+        match self.count {
+            None => "?".to_owned(),
+            Some(count) if count > 99 => "99+".to_owned(),
+            Some(count) => count.to_string(),
+        }
+    }
+
+    /// True if something waits.
+    #[must_use]
+    pub fn has_some(&self) -> bool {
+        self.count.is_some_and(|count| count > 0)
+    }
+}
+
+impl Frame {
+    /// The path of the first page of the workspace.
+    #[must_use]
+    pub fn home(&self) -> String {
+        format!("/w/{}/", self.workspaces.current)
+    }
+
+    /// True for the id of the workspace that is open.
+    #[must_use]
+    pub fn is_open(&self, id: &str) -> bool {
+        self.workspaces.current == id
+    }
+
+    /// The path of the search.
+    #[must_use]
+    pub fn search(&self) -> String {
+        format!("/w/{}/search", self.workspaces.current)
+    }
+
+    /// The path of the style.
+    #[must_use]
+    pub fn style(&self) -> &'static str {
+        assets::style()
+    }
+
+    /// The path of the script.
+    #[must_use]
+    pub fn script(&self) -> &'static str {
+        assets::script()
+    }
+
+    /// The path of the icon of the pages.
+    #[must_use]
+    pub fn mark(&self) -> &'static str {
+        assets::mark()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_that_is_unknown_is_no_zero() {
+        let waiting = |count| Waiting { href: String::new(), count };
+        for (count, words) in [(None, "?"), (Some(0), "0"), (Some(99), "99"), (Some(100), "99+")] {
+            assert_eq!(waiting(count).words(), words);
+        }
+        assert!(!waiting(None).has_some() && !waiting(Some(0)).has_some());
+    }
+}

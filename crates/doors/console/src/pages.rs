@@ -1,0 +1,13 @@
+//! The pages: a struct with a template of the same name for each, and for each row that is live.
+//!
+//! Pages import no other page, except the samples of [`kitchen_sink`].
+
+pub mod fault;
+pub mod home;
+pub mod kitchen_sink;
+pub mod onward;
+pub mod search;
+pub mod servers;
+
+#[cfg(test)]
+mod tests;

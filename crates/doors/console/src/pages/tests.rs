@@ -1,0 +1,244 @@
+//! Laws of all templates: texts are inert, parts are named, nothing is inline.
+
+use std::collections::BTreeSet;
+
+use scraper::{Html, Selector};
+
+use super::{fault, home, kitchen_sink, onward, search, servers};
+use crate::{
+    html,
+    parts::{Moment, State, Words},
+};
+
+/// Texts that others could write: markup, ends of attributes, templates, directions, lengths.
+pub(super) fn hostile() -> Vec<String> {
+    let mut all: Vec<String> = [
+        "<script>alert(1)</script>",
+        "\"><img src=x onerror=alert(1)>",
+        "' onmouseover='alert(1)",
+        "</title></style></textarea><svg onload=alert(1)>",
+        "<hx-partial hx-target=\"body\"><b>x</b></hx-partial>",
+        "{{ 7*7 }} {% raw %} ${7*7}",
+        "javascript:alert(1)",
+        "a\u{202e}b\u{2066}c\u{200b}d\u{0}\u{1b}[31m",
+        "\n\ndata: <b>x</b>\n\n",
+        "&lt;b&gt;",
+    ]
+    .map(str::to_owned)
+    .to_vec();
+    all.push("<b>".repeat(50_000));
+    all
+}
+
+fn selector(text: &str) -> Selector {
+    Selector::parse(text).unwrap()
+}
+
+/// Every page with each of its texts replaced by, or ending in, this text.
+fn pages(text: &str) -> Vec<(&'static str, String)> {
+    let frame = || kitchen_sink::frame_of(text);
+    let words = || Words::new(text);
+    let rows = || kitchen_sink::rows_of(text);
+    let first = rows().remove(0);
+    let fault = || fault::Fault { kind: "invalid", sentence: words() };
+    let found = search::Found { href: "/w/default/".to_owned(), name: words(), about: words() };
+    let group = search::Group { title: "Servers", found: vec![found], has_more: true };
+    let home = home::HomePage {
+        frame: frame(),
+        offers_passkey: true,
+        steps: Vec::new(),
+        now: kitchen_sink::now_of(text),
+    };
+    let onward = onward::OnwardPage {
+        frame: frame(),
+        server: words(),
+        host: words(),
+        url: "https://id.example.com/authorize".to_owned(),
+        back: "/w/default/servers".to_owned(),
+    };
+    let mut all = of_servers(text);
+    all.extend([
+        ("kitchen sink", html(&kitchen_sink::sample_of(text))),
+        ("home", html(&home)),
+        ("onward", html(&onward)),
+        ("search", html(&search::SearchPage { frame: frame(), groups: vec![group] })),
+        ("row", html(&servers::ServerRowPart { csrf: "token".to_owned(), row: first })),
+        ("fault", html(&fault::FaultPage { frame: frame(), fault: fault() })),
+        ("bare fault", html(&fault::BareFaultPage { fault: fault() })),
+        ("fault part", html(&fault::FaultPart { fault: fault() })),
+    ]);
+    all
+}
+
+/// The pages of servers.
+fn of_servers(text: &str) -> Vec<(&'static str, String)> {
+    let frame = || kitchen_sink::frame_of(text);
+    let back = || "/w/default/servers".to_owned();
+    let list = servers::ServersPage {
+        frame: frame(),
+        list: kitchen_sink::list_of(text),
+        filtered: text.chars().take(200).collect(),
+        path: back(),
+        reload: Some(crate::parts::Action::new(back(), "Read the files again", text)),
+    };
+    let tools = servers::ServerToolsPage {
+        frame: frame(),
+        tools: kitchen_sink::tools_of(text),
+        back: back(),
+    };
+    let tested = kitchen_sink::tested_of(text);
+    let part = servers::TestedPart { tested: tested.clone() };
+    let test = servers::ServerTestPage { frame: frame(), tested, back: back() };
+    vec![
+        ("servers", html(&list)),
+        ("server tools", html(&tools)),
+        ("server test", html(&test)),
+        ("server test part", html(&part)),
+    ]
+}
+
+/// Each template of a page is among the pages that these tests look at.
+#[test]
+fn each_page_is_looked_at() {
+    let folder = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/templates"));
+    let layouts = ["frame.html", "bare.html"];
+    let known: Vec<_> = pages("x").iter().map(|(name, _)| name.replace(' ', "_")).collect();
+    for entry in folder.read_dir().unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let Some(page) = name.strip_suffix(".html").filter(|_| !layouts.contains(&&*name)) else {
+            continue;
+        };
+        assert!(known.iter().any(|known| known == page), "add `{page}` to `pages`");
+    }
+}
+
+/// The elements of a page with their attributes, without the values that carry text.
+fn skeleton(page: &str) -> BTreeSet<String> {
+    let page = Html::parse_document(page);
+    let all = selector("*");
+    let elements = page.select(&all).map(|element| {
+        let names: Vec<_> = element.value().attrs().map(|(name, _)| name).collect();
+        format!("{} {}", element.value().name(), names.join(" "))
+    });
+    elements.collect()
+}
+
+/// S11: hostile text adds no element and no attribute to any page, and no invisible character.
+#[test]
+fn s11_hostile_text_changes_no_page() {
+    let plain: Vec<_> =
+        pages("x").into_iter().map(|(name, page)| (name, skeleton(&page))).collect();
+    for text in hostile() {
+        for ((name, page), (_, expected)) in pages(&text).iter().zip(&plain) {
+            let shown: String = text.chars().take(40).collect();
+            assert_eq!(skeleton(page), *expected, "{name}: {shown}");
+            for hidden in ['\u{202e}', '\u{2066}', '\u{200b}', '\u{0}', '\u{1b}'] {
+                assert!(!page.contains(hidden), "{name}: {shown}");
+            }
+            assert!(page.len() < 400_000, "{name}: {} bytes", page.len());
+        }
+    }
+}
+
+/// Nothing on a page needs more than the policy allows.
+#[test]
+fn pages_have_no_inline_script_style_or_handler() {
+    for (name, page) in pages("x") {
+        let page = Html::parse_document(&page);
+        assert_eq!(page.select(&selector("style, script:not([src]), iframe, base")).count(), 0);
+        for element in page.select(&selector("*")) {
+            for (attribute, value) in element.value().attrs() {
+                let is_bad = attribute.starts_with("on")
+                    || attribute == "style"
+                    || attribute.starts_with("hx-on")
+                    || value.trim_start().starts_with("javascript:")
+                    || value.trim_start().starts_with("js:");
+                assert!(!is_bad, "{name}: {attribute}={value}");
+            }
+        }
+    }
+}
+
+/// Readers of screens get a heading, a language, names of fields, and unique ids.
+#[test]
+fn pages_have_a_heading_a_language_and_named_fields() {
+    for (name, page) in pages("x").into_iter().filter(|(name, _)| !name.contains("part")) {
+        if name == "row" {
+            continue;
+        }
+        let page = Html::parse_document(&page);
+        assert_eq!(page.select(&selector("h1")).count(), 1, "{name}");
+        assert_eq!(page.select(&selector("html[lang=en]")).count(), 1, "{name}");
+        assert_eq!(page.select(&selector("main#main")).count(), 1, "{name}");
+        let title = page.select(&selector("title")).next().unwrap();
+        assert!(title.text().collect::<String>().ends_with(" · narthex"), "{name}");
+        let mut ids = BTreeSet::new();
+        for element in page.select(&selector("[id]")) {
+            let id = element.value().id().unwrap();
+            // The kitchen sink shows two lists of the same servers.
+            assert!(ids.insert(id) || name == "kitchen sink", "{name}: two `{id}`");
+        }
+        for input in page.select(&selector("input:not([type=hidden]), select, textarea")) {
+            let id = input.value().id().unwrap_or_default();
+            let label = selector(&format!("label[for='{id}']"));
+            assert_eq!(page.select(&label).count(), 1, "{name}: {id}");
+        }
+        for form in page.select(&selector("form[method=post]")) {
+            let has_token = form.select(&selector("input[name=csrf]")).count() == 1;
+            assert!(has_token, "{name}: {:?}", form.value().attr("action"));
+        }
+    }
+}
+
+/// The row of the page and the row of the event stream are the same text.
+#[test]
+fn a_row_is_the_same_in_the_page_and_in_the_event() {
+    let sink = html(&kitchen_sink::page());
+    for row in kitchen_sink::rows_of("") {
+        let part = html(&servers::ServerRowPart { csrf: "token".to_owned(), row });
+        assert!(sink.contains(part.trim()), "{part}");
+    }
+}
+
+/// Each state has a word and an icon of its own: colour alone tells nothing.
+#[test]
+fn each_state_has_a_word_and_an_icon() {
+    let all = kitchen_sink::STATES.map(State);
+    let words: BTreeSet<_> = all.iter().map(|state| state.word()).collect();
+    let icons: BTreeSet<_> = all.iter().map(|state| state.icon()).collect();
+    assert_eq!((words.len(), icons.len()), (5, 5));
+}
+
+/// Times are exact in the page, whether or not a script runs.
+#[test]
+fn times_are_exact_without_a_script() {
+    let page = Html::parse_document(&html(&kitchen_sink::page()));
+    let time = page.select(&selector("nx-time time")).next().unwrap();
+    let exact = time.value().attr("datetime").unwrap();
+    assert!(narthex_model::Timestamp::read(exact).is_some(), "{exact}");
+    let at = Moment::new(narthex_model::Timestamp::read(exact).unwrap());
+    assert_eq!(time.text().collect::<String>(), at.shown());
+}
+
+/// Templates have no way around the escaper, and no code.
+#[test]
+fn templates_have_no_way_around_the_escaper() {
+    let mut folders =
+        vec![std::path::PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/templates"))];
+    let mut count = 0;
+    while let Some(folder) = folders.pop() {
+        for entry in folder.read_dir().unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let text = fs_err::read_to_string(&path).unwrap();
+            for word in ["|safe", "| safe", "|escape", "autoescape", "hx-on", "js:", "style="] {
+                assert!(!text.contains(word), "{}: {word}", path.display());
+            }
+            count += 1;
+        }
+    }
+    assert!(count > 10, "{count}");
+}

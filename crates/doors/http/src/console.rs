@@ -1,0 +1,272 @@
+//! The console: pages on which people look, decide and mend (decision 153).
+//!
+//! [`PAGES`] is the table of all pages. Each has a file here with its handlers, and a view and a
+//! template in the crate `console`. A page calls the same functions of the control plane as the
+//! API, and asks [`authorize`] with the access of the API's route: it has no right of its own.
+//! Pages are no part of the API, and so not in its table of routes.
+//!
+//! Files import in one direction: pages the frame and the live parts, these the viewer, and this
+//! file all pages.
+
+mod answer;
+mod frame;
+mod home;
+mod live;
+mod page;
+mod rows;
+mod search;
+mod servers;
+mod stream;
+mod topics;
+mod viewer;
+mod waits;
+
+use std::sync::Arc;
+
+use http::{HeaderValue, Method, StatusCode, header, request::Parts};
+use narthex_console::{
+    NavLink, assets, html,
+    pages::{fault::FaultPage, kitchen_sink},
+    parts::Words,
+};
+use narthex_control::SignedIn;
+use narthex_model::{ErrorKind, WorkspaceId};
+use percent_encoding::percent_decode_str;
+
+use self::{
+    answer::{Answered, asset, bare_fault, is_part, nothing, redirect},
+    frame::{Head, frame},
+    page::{Page, Spot, Table},
+    viewer::{Place, Viewer},
+};
+use crate::{
+    Access,
+    auth::{Principal, authorize},
+    body::RequestBody,
+    door::{Beside, Door, KEPT_FILES},
+    listener::single,
+    problem::Problem,
+    respond::Response,
+    routes::EVERY,
+    signin::BrowserRequest,
+};
+
+/// The beginning of the paths of pages.
+const WORKSPACES: &str = "/w/";
+/// The beginning of the cookie's value for a page to open after the sign-in.
+const KEPT: &str = "page:";
+
+/// All pages, by file. The order is that of the navigation.
+const PAGES: Table = Table(&[home::PAGES, servers::PAGES, search::PAGES, stream::PAGES]);
+
+/// The pages for the door, which does not import them.
+pub(crate) const BESIDE: Beside = Beside {
+    is_page,
+    takes: |parts| Wanted::of(parts).is_some(),
+    answer: |door, parts, body| Box::pin(answer_to(door, parts, body)),
+    onward,
+};
+
+/// A request for the console.
+#[derive(Debug, Clone, Copy)]
+enum Wanted<'p> {
+    /// The first page of the human, for browsers alone.
+    Root,
+    /// A file that pages load.
+    File(&'static assets::Asset),
+    /// The page with samples of all components, in debug builds.
+    Samples,
+    /// A workspace without a page.
+    Workspace(&'p str),
+    /// A place in a workspace.
+    Place(&'p str, &'p str),
+}
+
+impl<'p> Wanted<'p> {
+    /// The part of the console that a request asks for; `None` for all other requests.
+    fn of(parts: &'p Parts) -> Option<Self> {
+        let path = parts.uri.path();
+        if path == "/" {
+            return is_for_a_person(parts).then_some(Self::Root);
+        }
+        if path.starts_with(KEPT_FILES) {
+            let is_samples = cfg!(debug_assertions) && path == kitchen_sink::PATH;
+            return assets::find(path).map(Self::File).or(is_samples.then_some(Self::Samples));
+        }
+        let rest = path.strip_prefix(WORKSPACES)?;
+        Some(match rest.split_once('/') {
+            None => Self::Workspace(rest),
+            Some((workspace, rest)) => Self::Place(workspace, rest),
+        })
+    }
+}
+
+/// Every page with its methods: the path below a workspace, the method, and the callers.
+pub fn pages() -> impl Iterator<Item = (&'static str, &'static str, Access)> {
+    PAGES.all().map(|page| (page.path, page.method, page.access))
+}
+
+/// True for the path of a page or of a file of one.
+fn is_page(path: &str) -> bool {
+    path.starts_with(WORKSPACES) || path.starts_with(KEPT_FILES)
+}
+
+/// The page that the cookie of a sign-in names; `None` if it is none of ours, such as in a cookie
+/// that another site has planted.
+fn onward(kept: &str) -> Option<String> {
+    let path = kept.strip_prefix(KEPT)?;
+    if path == "/" {
+        return Some(path.to_owned());
+    }
+    let (workspace, rest) = path.strip_prefix(WORKSPACES)?.split_once('/')?;
+    WorkspaceId::new(workspace).ok()?;
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~%/".contains(&byte);
+    let is_safe = rest.bytes().all(is_plain) && !rest.split('/').any(|part| part == "..");
+    (is_safe && PAGES.find(rest).is_read()).then(|| path.to_owned())
+}
+
+/// True if a person's browser asks for a page. Programs that take anything get the answer of the
+/// API.
+fn is_for_a_person(parts: &Parts) -> bool {
+    let accepted = single(&parts.headers, &header::ACCEPT).flatten();
+    matches!(parts.method, Method::GET | Method::HEAD)
+        && accepted.is_some_and(|accepted| accepted.contains("text/html"))
+}
+
+/// Answers a request for the console.
+async fn answer_to(door: &Arc<Door>, parts: &Parts, body: RequestBody) -> Response {
+    let answered = match (Wanted::of(parts), &door.options.control) {
+        (Some(Wanted::File(file)), _) => Ok(asset(file, parts)),
+        (Some(Wanted::Samples), _) => Ok(answer::page(StatusCode::OK, html(&kitchen_sink::page()))),
+        (Some(wanted), Some(control)) => {
+            let browser = BrowserRequest { door, control, parts };
+            to_human(door, browser, wanted, body).await
+        }
+        (None, _) | (_, None) => Err(nothing()),
+    };
+    answered.unwrap_or_else(|problem| bare_fault(&problem, parts))
+}
+
+/// Answers a request that needs a signed-in human.
+async fn to_human(
+    door: &Arc<Door>,
+    browser: BrowserRequest<'_>,
+    wanted: Wanted<'_>,
+    body: RequestBody,
+) -> Answered {
+    if let Some(elsewhere) = browser.at_the_public_origin()? {
+        return Ok(elsewhere);
+    }
+    let path = browser.parts.uri.path();
+    let Some((token, signed_in)) = browser.session()? else {
+        return Ok(browser.ways_in_then(&format!("{KEPT}{path}")));
+    };
+    let (workspace, rest) = match wanted {
+        Wanted::Root => return redirect(&first_page(browser, &signed_in)?),
+        Wanted::Workspace(workspace) => return redirect(&format!("{WORKSPACES}{workspace}/")),
+        Wanted::Place(workspace, rest) => (workspace, rest),
+        Wanted::File(_) | Wanted::Samples => return Err(nothing()),
+    };
+    let (workspace, spot) = (open(browser, workspace, &signed_in)?, PAGES.find(rest));
+    let nav = nav(&spot, &workspace, &Principal::Human(signed_in.clone()));
+    let place = Place { workspace, segments: spot.segments, nav };
+    let csrf = browser.control.form_token(token);
+    let viewer = Viewer::new(door, browser, place, signed_in, csrf);
+    let answered = match page_of(&viewer, &spot) {
+        Ok(page) => (page.handler)(&viewer, body).await,
+        Err(problem) => Err(problem),
+    };
+    match answered {
+        Ok(response) => Ok(response),
+        Err(problem) => Ok(fault(&viewer, &spot, &problem).await),
+    }
+}
+
+/// The path of the first page of a human: that of the daemon's own workspace, or of the first one
+/// that the human may know. A human without any sees the page of the account.
+fn first_page(browser: BrowserRequest<'_>, signed_in: &SignedIn) -> Result<String, Problem> {
+    let principal = Principal::Human(signed_in.clone());
+    let home = browser.control.home();
+    if principal.may_see(home) {
+        return Ok(format!("{WORKSPACES}{home}/"));
+    }
+    let all = browser.control.workspaces()?;
+    let first = all.into_iter().find(|one| principal.may_see(&one.id));
+    Ok(first.map_or_else(|| "/signin".to_owned(), |one| format!("{WORKSPACES}{}/", one.id)))
+}
+
+/// The workspace of the path, if it exists and the human may know it. Otherwise it is absent.
+fn open(
+    browser: BrowserRequest<'_>,
+    segment: &str,
+    signed_in: &SignedIn,
+) -> Result<WorkspaceId, Problem> {
+    let text = percent_decode_str(segment).decode_utf8_lossy();
+    let workspace = WorkspaceId::new(&text).map_err(|_unfit| nothing())?;
+    let principal = Principal::Human(signed_in.clone());
+    if let Err(problem) = authorize(Access::Member(EVERY), &principal, || Ok(workspace.clone())) {
+        browser.door.denied(&principal, browser.parts.uri.path());
+        return Err(problem);
+    }
+    browser.control.workspace(&workspace)?;
+    Ok(workspace)
+}
+
+/// The links to the pages that the human may open.
+fn nav(spot: &Spot<'_>, workspace: &WorkspaceId, principal: &Principal) -> Vec<NavLink> {
+    let here = spot.page(&Method::GET).map(|page| page.path);
+    let may = |page: &&Page| authorize(page.access, principal, || Ok(workspace.clone())).is_ok();
+    let link = |page: &Page| {
+        let nav = page.nav?;
+        Some(NavLink {
+            href: format!("{WORKSPACES}{workspace}/{}", page.path),
+            label: nav.label,
+            icon: nav.icon,
+            is_current: here == Some(page.path),
+        })
+    };
+    PAGES.all().filter(may).filter_map(link).collect()
+}
+
+/// The page of a place, if the human may open it.
+fn page_of(viewer: &Viewer<'_>, spot: &Spot<'_>) -> Result<&'static Page, Problem> {
+    spot.path.ok_or_else(nothing)?;
+    let page = spot.page(&viewer.browser.parts.method).ok_or_else(|| {
+        let problem = Problem::new(ErrorKind::Invalid, "this method is not allowed here");
+        problem.with_status(StatusCode::METHOD_NOT_ALLOWED)
+    })?;
+    viewer.check(page.access).inspect_err(|_refused| {
+        viewer.door.denied(&viewer.principal, viewer.browser.parts.uri.path());
+    })?;
+    Ok(page)
+}
+
+/// The answer to a request that was refused, or has failed.
+async fn fault(viewer: &Viewer<'_>, spot: &Spot<'_>, problem: &Problem) -> Response {
+    let parts = viewer.browser.parts;
+    let head = Head {
+        title: Words::new("That did not work"),
+        sentence: "The request was refused, or has failed.",
+        same: None,
+    };
+    let frame = match is_part(parts) {
+        true => None,
+        false => frame(viewer, head).await.ok(),
+    };
+    let mut response = match frame {
+        Some(frame) => {
+            let page = FaultPage { frame, fault: answer::fault(problem) };
+            answer::page(answer::status(problem), html(&page))
+        }
+        None => bare_fault(problem, parts),
+    };
+    if problem.status() == StatusCode::METHOD_NOT_ALLOWED
+        && let Ok(allowed) = HeaderValue::from_str(&spot.allowed())
+    {
+        response.headers_mut().insert(header::ALLOW, allowed);
+    }
+    response
+}
+
+#[cfg(test)]
+mod tests;

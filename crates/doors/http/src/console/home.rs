@@ -1,0 +1,204 @@
+//! The first page of a workspace.
+
+use std::time::SystemTime;
+
+use narthex_audit::kind;
+use narthex_console::{
+    html,
+    pages::home::{Asking, Counted, HeldBack, HomePage, Now, Runs, Step},
+    parts::{Moment, Same, Words},
+};
+use narthex_control::{AuditQuery, GrantRequestRow, decision_path};
+use narthex_model::{ServerState, command::narthex};
+use narthex_runs::RunFilter;
+use serde_json::Value;
+
+use super::{
+    answer::{self, Answered},
+    frame::{self, Head, frame_with},
+    live::{self, Follows, Fragment, Live, Topic},
+    page::Page,
+    rows,
+    viewer::Viewer,
+    waits::{Review, Waits},
+};
+use crate::{
+    Access,
+    problem::Problem,
+    routes::{EVERY, SEE_RUNS},
+};
+
+/// The page.
+pub(super) const PAGES: &[Page] =
+    &[Page::get("", Access::Member(EVERY), |viewer, _| Box::pin(show(viewer)))
+        .in_nav("Home", "home")];
+
+/// The live part of the page.
+pub(super) const TOPIC: Topic = Topic {
+    name: "home",
+    access: Access::Member(EVERY),
+    params: &[],
+    follows: Follows::Requests,
+    parts: |viewer, _| Box::pin(parts(viewer)),
+};
+
+/// The kind of the row that counts all calls of a workspace.
+const WORKSPACE: &str = "workspace";
+/// Number of requests and of servers that the page shows.
+const SHOWN: usize = 10;
+/// Number of runs that are counted.
+const RUNS: u32 = 100;
+
+async fn show(viewer: &Viewer<'_>) -> Answered {
+    let query = viewer.query(&[])?;
+    let waits = Waits::read(viewer).await?;
+    let now = now(viewer, &waits).await?;
+    let steps = steps(viewer, &now).await?;
+    let head = Head {
+        title: Words::new("Home"),
+        sentence: "What is broken, and what waits for you.",
+        same: Some(Same::new(
+            &narthex("status", &[]).to_string(),
+            &format!("GET /api/workspaces/{}/grant-requests", viewer.workspace),
+        )),
+    };
+    let mut frame = frame_with(viewer, head, &waits)?;
+    let live = vec![frame::live(&frame), Live { topic: &TOPIC, parts: vec![part(&now)] }];
+    frame.live = Some(live::address(viewer, live, &query));
+    let page = HomePage { frame, offers_passkey: offers_passkey(viewer).await?, steps, now };
+    Ok(answer::page(http::StatusCode::OK, html(&page)))
+}
+
+async fn parts(viewer: &Viewer<'_>) -> Result<Vec<Fragment>, Problem> {
+    let waits = Waits::read(viewer).await?;
+    Ok(vec![part(&now(viewer, &waits).await?)])
+}
+
+fn part(now: &Now) -> Fragment {
+    Fragment::new("now", html(now))
+}
+
+/// True if the human came by a link, may add a passkey, and has none.
+async fn offers_passkey(viewer: &Viewer<'_>) -> Result<bool, Problem> {
+    let (control, signed_in) = (viewer.control(), &viewer.signed_in);
+    if signed_in.method.is_authenticated() || !control.has_passkeys() {
+        return Ok(false);
+    }
+    let has_none = control.passkeys(&signed_in.account.id).await?.is_empty();
+    Ok(has_none && control.adds_passkeys(signed_in).await?)
+}
+
+async fn now(viewer: &Viewer<'_>, waits: &Waits) -> Result<Now, Problem> {
+    let snapshot = viewer.door.gateway.registry().snapshot();
+    let all = rows::seen(viewer, &snapshot);
+    let on: Vec<_> = all
+        .iter()
+        .filter(|(_, row)| !row.is_overridden && row.state != ServerState::Disabled)
+        .collect();
+    let ready = on.iter().filter(|(_, row)| row.is_ready()).count();
+    let broken: Vec<_> = on.iter().filter(|(_, row)| !row.is_ready()).collect();
+    let shown = broken.iter().take(SHOWN).map(|(place, row)| rows::row(viewer, place, row));
+    Ok(Now {
+        csrf: viewer.csrf.clone(),
+        servers: viewer.sees_servers().then_some(Counted { all: on.len(), ready }),
+        runs: runs(viewer).await?,
+        calls: calls(viewer).await?,
+        requests: waits.requests.iter().take(SHOWN).map(asking).collect(),
+        has_more_requests: waits.has_more || waits.requests.len() > SHOWN,
+        held_back: waits.reviews.iter().map(held_back).collect(),
+        broken: shown.collect(),
+        more_broken: broken.len().saturating_sub(SHOWN),
+        list: viewer.path("servers"),
+    })
+}
+
+/// The active runs, with the access of their list.
+async fn runs(viewer: &Viewer<'_>) -> Result<Option<Runs>, Problem> {
+    let Some(runs) = &viewer.door.options.runs else { return Ok(None) };
+    if !viewer.may(Access::Member(SEE_RUNS)) {
+        return Ok(None);
+    }
+    let active = RunFilter { status: Some(None), ..RunFilter::default() };
+    let page = runs.list(&viewer.workspace, active, 0, RUNS).await?;
+    Ok(Some(Runs { count: page.items.len(), has_more: page.next.is_some() }))
+}
+
+/// Number of calls in the workspace today, as the limits count them.
+async fn calls(viewer: &Viewer<'_>) -> Result<Option<u64>, Problem> {
+    let usage = viewer.control().usage(&viewer.workspace).await?;
+    let own = usage.rows.iter().find(|row| row.kind.as_str() == WORKSPACE);
+    Ok(own.map(|row| row.calls))
+}
+
+fn asking(row: &GrantRequestRow) -> Asking {
+    let who = row.agent.as_ref().map_or_else(|| row.run.to_text(), ToString::to_string);
+    let details = row.of.details();
+    let about = ["scope", "child_agent_id", "tool"]
+        .iter()
+        .find_map(|name| details.get(name).and_then(Value::as_str));
+    let what = format!("{} {}", row.of.word().replace('_', " "), about.unwrap_or_default());
+    Asking {
+        href: decision_path(&row.workspace, &row.id.to_text()),
+        who: Words::new(&who),
+        what: Words::new(what.trim_end()),
+        since: Moment::new(row.requested_at),
+        until: Moment::new(row.expires_at),
+    }
+}
+
+fn held_back(review: &Review) -> HeldBack {
+    let Review { server, count } = review;
+    let command = narthex("servers definitions {} --quarantined", &[server]).to_string();
+    HeldBack { server: Words::new(server), count: *count, command }
+}
+
+/// The first steps, until narthex has seen all of them done. They are for those who can do them.
+async fn steps(viewer: &Viewer<'_>, now: &Now) -> Result<Vec<Step>, Problem> {
+    if !viewer.sees_servers() {
+        return Ok(Vec::new());
+    }
+    let has_called = now.calls.is_some_and(|calls| calls > 0) || has_called(viewer).await?;
+    if has_called {
+        return Ok(Vec::new());
+    }
+    let has_server = !viewer.door.gateway.registry().snapshot().servers.is_empty();
+    let is_connected = viewer.door.gateway.sessions_open() > 0;
+    let step = |title, sentence, command, is_done| Step { title, sentence, command, is_done };
+    Ok(vec![
+        step(
+            "Add a server",
+            "A server is a program or an address that has tools.",
+            narthex("mcp add git -- uvx mcp-server-git", &[]).to_string(),
+            has_server,
+        ),
+        step(
+            "Connect a client",
+            "Your editor or agent gets one address for all servers.",
+            narthex("setup", &[]).to_string(),
+            is_connected,
+        ),
+        step(
+            "Make a call",
+            "Ask your client for something that needs a tool, or call one yourself.",
+            narthex("tools", &[]).to_string(),
+            has_called,
+        ),
+    ])
+}
+
+/// True if the audit has a call of a tool in this workspace.
+async fn has_called(viewer: &Viewer<'_>) -> Result<bool, Problem> {
+    let query = AuditQuery {
+        workspace: Some(viewer.workspace.clone()),
+        actor: String::new(),
+        resource: String::new(),
+        run: String::new(),
+        kind: kind::TOOL_CALLED.to_owned(),
+        since: SystemTime::UNIX_EPOCH,
+        until: None,
+        is_ascending: false,
+        after: None,
+        limit: 1,
+    };
+    Ok(!viewer.control().audit_list(&query).await?.items.is_empty())
+}

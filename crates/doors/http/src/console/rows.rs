@@ -1,0 +1,157 @@
+//! The registry's rows as pages show them: one projection for pages and events.
+
+use narthex_console::{
+    pages::servers::ServerRow as Shown,
+    parts::{Action, Moment, State, Words},
+};
+use narthex_control::SignInVerbs;
+use narthex_gateway::shown;
+use narthex_model::{CallErrorKind, ErrorKind, ServerAuth, ServerDefinition, ServerState, Target};
+use narthex_registry::{ServerRow, Snapshot};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use sha2::{Digest, Sha256};
+
+use super::viewer::Viewer;
+use crate::{problem::Problem, rows::in_order};
+
+/// Number of bytes of the hash in the id of an element.
+const ID_BYTES: usize = 8;
+
+/// The rows that a human may see, each with its place in their order.
+pub(super) fn seen<'s>(
+    viewer: &'s Viewer<'_>,
+    snapshot: &'s Snapshot,
+) -> Vec<(String, &'s ServerRow)> {
+    match viewer.sees_servers() {
+        true => in_order(snapshot, &viewer.principal),
+        false => Vec::new(),
+    }
+}
+
+/// The path of an action or a page of a server.
+pub(super) fn path(viewer: &Viewer<'_>, name: &str, rest: &str) -> String {
+    let name = utf8_percent_encode(name, NON_ALPHANUMERIC);
+    viewer.path(&format!("servers/{name}/{rest}"))
+}
+
+/// One row. `place` is its place in the order of rows.
+pub(super) fn row(viewer: &Viewer<'_>, place: &str, row: &ServerRow) -> Shown {
+    let signs_in = signs_in(viewer, row);
+    let cause = (!row.is_ready()).then(|| row.cause()).flatten();
+    let file = row.file.as_ref().map(|file| file.display().to_string());
+    Shown {
+        id: id(place),
+        name: Words::new(&row.name),
+        state: State(row.state),
+        activity: row.activity,
+        reason: cause.map(|cause| Words::new(cause.operator_cause())),
+        transport: row
+            .definition
+            .as_ref()
+            .map_or("faulty entry", |definition| definition.transport().as_str()),
+        auth: row
+            .definition
+            .as_deref()
+            .map_or("unknown credentials", |definition| auth(definition, signs_in)),
+        tools: row.is_ready().then(|| shown(row).tools.len()),
+        tools_path: path(viewer, &row.name, "tools"),
+        held_back: row.pinned.as_ref().map_or(0, |said| said.held().count()),
+        warnings: row.warnings().iter().map(|warning| Words::new(&warning.message)).collect(),
+        answered: row.health.last_success().map(Moment::new),
+        origin: Words::new(&file.unwrap_or_else(|| "a program".to_owned())),
+        is_overridden: row.is_overridden,
+        actions: actions(viewer, row, signs_in),
+    }
+}
+
+/// The refusal of a server that is absent for the human.
+pub(super) fn absent(name: &str) -> Problem {
+    let name = Words::within(name, 100);
+    Problem::new(ErrorKind::NotFound, format!("there is no server `{name}`"))
+}
+
+/// The id of a row's element, which has no character with a meaning in selectors.
+fn id(place: &str) -> String {
+    let hash = Sha256::digest(place.as_bytes());
+    let hash = hash.iter().take(ID_BYTES).map(|byte| format!("{byte:02x}"));
+    format!("server-{}", hash.collect::<String>())
+}
+
+/// True if a person signs in to the server: its entry says so, or the server has asked for it.
+fn signs_in(viewer: &Viewer<'_>, row: &ServerRow) -> bool {
+    let is_said = row.definition.as_deref().is_some_and(|definition| match &definition.target {
+        Target::Http(target) => target.auth.is_per_user(),
+        Target::Stdio(_) => false,
+    });
+    let verbs = SignInVerbs::of(viewer.control());
+    let status = row.alias.as_ref().and_then(|alias| verbs.status(alias));
+    is_said || row.state == ServerState::Authenticating || status.is_some()
+}
+
+/// The credentials of the server, in words.
+fn auth(definition: &ServerDefinition, signs_in: bool) -> &'static str {
+    let auth = match &definition.target {
+        Target::Stdio(_) => &ServerAuth::None,
+        Target::Http(target) => &target.auth,
+    };
+    match auth {
+        auth if auth.exchange().is_some() => "tokens of an exchange",
+        _ if signs_in => "a person signs in",
+        ServerAuth::None | ServerAuth::Unstated => "no sign-in",
+        ServerAuth::ApiKey(_) => "a key of the configuration",
+        ServerAuth::OAuth(_) => "tokens of this daemon",
+    }
+}
+
+/// The buttons of a row. The first one mends the server, if something is to be mended.
+fn actions(viewer: &Viewer<'_>, row: &ServerRow, signs_in: bool) -> Vec<Action> {
+    if row.is_overridden {
+        return Vec::new();
+    }
+    let name = &row.name;
+    let act = |verb: &str, label, hint| Action::new(path(viewer, name, verb), label, hint);
+    let test = act("test", "Test", "opens a connection beside the one in use, and reads its lists");
+    let reconnect = act("reconnect", "Reconnect", "ends the connection, and opens a new one");
+    let disable = act("disable", "Disable", "ends the connection until the server is enabled");
+    let authorize =
+        act("authorize", "Authorize", "leads to the sign-in of the server, in this browser").page();
+    let again = act(
+        "reauthorize",
+        "Re-authorize",
+        "forgets the tokens, and leads to the sign-in of the server",
+    );
+    let needs_sign_in =
+        row.error.as_ref().is_some_and(|error| error.kind == CallErrorKind::AuthUnavailable);
+    match row.state {
+        ServerState::Disabled => {
+            vec![act("enable", "Enable", "connects to the server").primary(), test]
+        }
+        ServerState::Authenticating => vec![authorize.primary(), test, disable],
+        ServerState::Error if signs_in && needs_sign_in => {
+            vec![authorize.primary(), reconnect, test, disable]
+        }
+        ServerState::Error if signs_in => vec![reconnect.primary(), authorize, test, disable],
+        ServerState::Error => vec![reconnect.primary(), test, disable],
+        ServerState::Connecting => {
+            vec![test, reconnect.off("the server is connecting already"), disable]
+        }
+        ServerState::Ready if signs_in => vec![test, reconnect, again.page(), disable],
+        ServerState::Ready => vec![test, reconnect, disable],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Ids of elements stay plain, whatever a name has, and differ.
+    #[test]
+    fn ids_of_rows_are_plain_and_differ() {
+        let ids: Vec<_> = ["a,settings,0", "a,workspace,0", "a%20,settings,0"].map(id).to_vec();
+        for one in &ids {
+            let digits = one.strip_prefix("server-").unwrap();
+            assert!(digits.len() == 16 && digits.bytes().all(|byte| byte.is_ascii_hexdigit()));
+            assert_eq!(ids.iter().filter(|other| *other == one).count(), 1);
+        }
+    }
+}

@@ -1,0 +1,286 @@
+//! Connected services: the servers of this daemon's configuration, and the actions of their rows.
+
+mod verbs;
+
+use http::StatusCode;
+use narthex_console::{
+    Told, html,
+    pages::servers::{
+        ServerFilters, ServerList, ServerRow, ServerRowPart, ServerToolsPage, ServersPage, Tool,
+        Tools,
+    },
+    parts::{Action, Empty, Filter, Same, Words},
+};
+use narthex_gateway::shown;
+use narthex_model::{ErrorKind, ServerState, command::narthex};
+use narthex_wire::Raw;
+
+use super::{
+    answer::{self, Answered},
+    frame::{self, Head, frame},
+    live::{self, Follows, Fragment, Live, Topic},
+    page::Page,
+    rows,
+    viewer::Viewer,
+};
+use crate::{Access, problem::Problem, servers::Query};
+
+/// The list, the tools of a server, and the actions.
+pub(super) const PAGES: &[Page] = &[
+    Page::get("servers", Access::Shared, |viewer, _| Box::pin(list(viewer)))
+        .in_nav("Connected services", "plug"),
+    Page::post("reload", Access::Operator, |viewer, body| Box::pin(verbs::reload(viewer, body))),
+    Page::get("servers/{name}/tools", Access::Shared, |viewer, _| Box::pin(tools(viewer))),
+    Page::post("servers/{name}/disable", Access::Operator, |viewer, body| {
+        Box::pin(verbs::disable(viewer, body))
+    }),
+    Page::post("servers/{name}/enable", Access::Operator, |viewer, body| {
+        Box::pin(verbs::enable(viewer, body))
+    }),
+    Page::post("servers/{name}/reconnect", Access::Operator, |viewer, body| {
+        Box::pin(verbs::reconnect(viewer, body))
+    }),
+    Page::post("servers/{name}/test", Access::Operator, |viewer, body| {
+        Box::pin(verbs::test(viewer, body))
+    }),
+    Page::post("servers/{name}/authorize", Access::Operator, |viewer, body| {
+        Box::pin(verbs::authorize(viewer, body))
+    }),
+    Page::post("servers/{name}/reauthorize", Access::Operator, |viewer, body| {
+        Box::pin(verbs::reauthorize(viewer, body))
+    }),
+];
+
+/// The live part of the list.
+pub(super) const TOPIC: Topic = Topic {
+    name: "servers",
+    access: Access::Shared,
+    params: &["q", "state", "after"],
+    follows: Follows::Servers,
+    parts: |viewer, query| Box::pin(async move { parts(viewer, query) }),
+};
+
+/// Number of rows of one page, which keeps the page under 100 KB.
+const PAGE: usize = 40;
+/// Number of tools of one page.
+const TOOLS: usize = 100;
+/// The states in the order of the filters.
+const STATES: [ServerState; 5] = [
+    ServerState::Ready,
+    ServerState::Connecting,
+    ServerState::Authenticating,
+    ServerState::Error,
+    ServerState::Disabled,
+];
+
+/// The parameters of the address: the filters, the place of the page, and the last action.
+const KNOWN: [&str; 5] = ["q", "state", "after", "done", "name"];
+
+async fn list(viewer: &Viewer<'_>) -> Answered {
+    let query = viewer.query(&KNOWN)?;
+    let list = read(viewer, &query)?;
+    let head = Head {
+        title: Words::new("Connected services"),
+        sentence: "The servers of this daemon's configuration: whether they work, and what mends \
+                   them.",
+        same: Some(Same::new(&narthex("mcp list", &[]).to_string(), "GET /api/servers")),
+    };
+    let mut frame = frame(viewer, head).await?;
+    frame.told = told(&query);
+    let live = vec![frame::live(&frame), Live { topic: &TOPIC, parts: parts_of(viewer, &list) }];
+    frame.live = Some(live::address(viewer, live, &query));
+    let (filtered, path) = (query.text("q").to_owned(), viewer.path("servers"));
+    let page = ServersPage { frame, list, filtered, path, reload: reload(viewer) };
+    Ok(answer::page(StatusCode::OK, html(&page)))
+}
+
+/// The button that reads the files of the configuration anew.
+fn reload(viewer: &Viewer<'_>) -> Option<Action> {
+    let hint = "changes in the files count at once; files that are followed are read by themselves";
+    viewer
+        .sees_servers()
+        .then(|| Action::new(viewer.path("reload"), "Read the files again", hint).primary())
+}
+
+/// The sentence for an action that was done without the script.
+fn told(query: &Query) -> Option<Told> {
+    let name = query.text("name");
+    let sentence = match query.text("done") {
+        "disable" => format!("{name} is disabled."),
+        "enable" => format!("{name} is enabled; its row has the result."),
+        "reload" => "The files were read again.".to_owned(),
+        "reconnect" => format!("{name} was connected anew; its row has the result."),
+        _ => return None,
+    };
+    Some(Told { sentence: Words::new(&sentence), is_failure: false })
+}
+
+fn parts(viewer: &Viewer<'_>, query: &Query) -> Result<Vec<Fragment>, Problem> {
+    Ok(parts_of(viewer, &read(viewer, query)?))
+}
+
+fn parts_of(viewer: &Viewer<'_>, list: &ServerList) -> Vec<Fragment> {
+    let key: Vec<_> = list.rows.iter().map(|row| row.id.clone()).collect();
+    let key = (key, list.count, list.next.clone());
+    let filters = html(&list.filters);
+    let rows: Vec<_> = list.rows.iter().map(|row| part(viewer, row.clone())).collect();
+    let mut all = vec![
+        Fragment::new("server-filters", filters),
+        Fragment::around("servers", html(list), &key),
+    ];
+    all.extend(rows);
+    all
+}
+
+fn part(viewer: &Viewer<'_>, row: ServerRow) -> Fragment {
+    let id = row.id.clone();
+    Fragment::new(id, html(&ServerRowPart { csrf: viewer.csrf.clone(), row }))
+}
+
+fn read(viewer: &Viewer<'_>, query: &Query) -> Result<ServerList, Problem> {
+    let state = state(query)?;
+    let (part, after) = (query.text("q").to_lowercase(), query.text("after"));
+    let snapshot = viewer.door.gateway.registry().snapshot();
+    let named =
+        |(_, row): &(String, &narthex_registry::ServerRow)| row.name.to_lowercase().contains(&part);
+    let named: Vec<_> = rows::seen(viewer, &snapshot).into_iter().filter(named).collect();
+    let count = |wanted| named.iter().filter(|(_, row)| row.state == wanted).count();
+    let counts = STATES.map(|state| (state, count(state)));
+    let is_wanted =
+        |(_, row): &&(String, &narthex_registry::ServerRow)| state.is_none_or(|of| row.state == of);
+    let fitting: Vec<_> = named.iter().filter(is_wanted).collect();
+    let mut rest = fitting.iter().filter(|(place, _)| place.as_str() > after);
+    let shown: Vec<_> = rest.by_ref().take(PAGE).collect();
+    let next = rest.next().and(shown.last()).map(|(place, _)| {
+        address(viewer, &[("q", query.text("q")), ("state", query.text("state")), ("after", place)])
+    });
+    Ok(ServerList {
+        csrf: viewer.csrf.clone(),
+        filters: filters(viewer, query, &counts),
+        rows: shown.iter().map(|(place, row)| rows::row(viewer, place, row)).collect(),
+        count: fitting.len(),
+        next,
+        empty: empty(viewer, named.is_empty() && part.is_empty()),
+    })
+}
+
+fn state(query: &Query) -> Result<Option<ServerState>, Problem> {
+    match query.text("state") {
+        "" => Ok(None),
+        word => {
+            let found = STATES.into_iter().find(|state| state.as_str() == word);
+            let text = "this state is not known; choose one of the filters above the list";
+            found.map(Some).ok_or_else(|| Problem::new(ErrorKind::Invalid, text))
+        }
+    }
+}
+
+fn filters(viewer: &Viewer<'_>, query: &Query, counts: &[(ServerState, usize)]) -> ServerFilters {
+    let chosen = query.text("state");
+    let filter = |word: &str, label: &str, count| Filter {
+        href: address(viewer, &[("q", query.text("q")), ("state", word)]),
+        label: label.to_owned(),
+        count: Some(count),
+        is_current: chosen == word,
+    };
+    let all = filter("", "all", counts.iter().map(|(_, count)| count).sum());
+    let each = counts.iter().filter(|(state, count)| *count > 0 || state.as_str() == chosen);
+    let each = each.map(|(state, count)| filter(state.as_str(), state.as_str(), *count));
+    let mut filters: Vec<_> = std::iter::once(all).chain(each).collect();
+    let part = query.text("q");
+    if !part.is_empty() {
+        let label = format!("named “{}” ✕", Words::within(part, 40));
+        let href = address(viewer, &[("state", chosen)]);
+        filters.push(Filter { href, label, count: None, is_current: true });
+    }
+    ServerFilters { filters }
+}
+
+/// The address of the list with these parameters; empty ones are left out.
+fn address(viewer: &Viewer<'_>, pairs: &[(&str, &str)]) -> String {
+    let mut written = form_urlencoded::Serializer::new(String::new());
+    written.extend_pairs(pairs.iter().filter(|(_, value)| !value.is_empty()));
+    match written.finish().as_str() {
+        "" => viewer.path("servers"),
+        query => viewer.path(&format!("servers?{query}")),
+    }
+}
+
+fn empty(viewer: &Viewer<'_>, is_whole: bool) -> Empty {
+    let home = viewer.control().home();
+    if !viewer.sees_servers() {
+        return Empty {
+            title: "No servers in this workspace",
+            sentence: format!(
+                "The servers of this daemon's configuration belong to the workspace {home}. Runs \
+                 of this workspace get theirs from its catalog."
+            ),
+            example: Some(
+                narthex("servers list", &[]).in_workspace(viewer.workspace.as_str()).to_string(),
+            ),
+            page: Some("docs/guides/catalog.md"),
+        };
+    }
+    match is_whole {
+        true => Empty {
+            title: "No servers yet",
+            sentence: "A server is a program or an address that has tools for your agents."
+                .to_owned(),
+            example: Some(narthex("mcp add git -- uvx mcp-server-git", &[]).to_string()),
+            page: Some("docs/guides/find-servers.md"),
+        },
+        false => Empty {
+            title: "No server fits",
+            sentence: "No server has this name and state. Take a filter away to see more."
+                .to_owned(),
+            example: None,
+            page: None,
+        },
+    }
+}
+
+/// The tools of a server: a part of its row for the script, and a page otherwise.
+async fn tools(viewer: &Viewer<'_>) -> Answered {
+    let query = viewer.query(&["after"])?;
+    let (name, after) = (viewer.segment(0), query.text("after"));
+    let snapshot = viewer.door.gateway.registry().snapshot();
+    let all = rows::seen(viewer, &snapshot);
+    let is_it =
+        |(_, row): &&(String, &narthex_registry::ServerRow)| row.name == name && !row.is_overridden;
+    let (_, row) = all.iter().find(is_it).ok_or_else(|| rows::absent(&name))?;
+    let inventory = shown(row);
+    let mut entries: Vec<_> = inventory.tools.iter().filter(|_| row.is_ready()).collect();
+    entries.sort_by(|one, other| one.key.cmp(&other.key));
+    let mut rest = entries.iter().filter(|entry| &*entry.key > after);
+    let tools: Vec<_> = rest
+        .by_ref()
+        .take(TOOLS)
+        .map(|entry| {
+            let description = Raw::new(&entry.raw).get("description").and_then(Raw::as_str);
+            let description = Words::new(&description.unwrap_or_default());
+            (entry.key.clone(), Tool { name: Words::new(&entry.key), description })
+        })
+        .collect();
+    let next = rest.next().and(tools.last()).map(|(key, _)| {
+        let mut written = form_urlencoded::Serializer::new(String::new());
+        written.append_pair("after", key);
+        format!("{}?{}", rows::path(viewer, &name, "tools"), written.finish())
+    });
+    let none = match row.is_ready() {
+        true => "The server has no tools that callers see.",
+        false => "The server is not ready, so that its tools are unknown now.",
+    };
+    let tools = Tools { tools: tools.into_iter().map(|(_, tool)| tool).collect(), next, none };
+    if viewer.wants_part() {
+        return Ok(answer::page(StatusCode::OK, html(&tools)));
+    }
+    let request = format!("GET /api/servers/{name}?tools=true");
+    let head = Head {
+        title: Words::new(&format!("Tools of {name}")),
+        sentence: "The tools that callers see, by the server's own names.",
+        same: Some(Same::new(&narthex("tools {}", &[&name]).to_string(), &request)),
+    };
+    let frame = frame(viewer, head).await?;
+    let page = ServerToolsPage { frame, tools, back: viewer.path("servers") };
+    Ok(answer::page(StatusCode::OK, html(&page)))
+}

@@ -1,0 +1,118 @@
+// A daemon with a console, and a person with a browser, for the specs of this folder.
+//
+// `cargo xtask test --only console` gives the paths in variables: the daemon, the folder with the
+// packages, and the folders for data and for pictures.
+
+import assert from 'node:assert/strict';
+import { mkdirSync, readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+
+import { Daemon } from '../clients/daemon.mjs';
+
+const { CONSOLE_NARTHEX, CONSOLE_MODULES, CONSOLE_FOLDER, CONSOLE_CHROMIUM } = process.env;
+const require = createRequire(join(CONSOLE_MODULES, 'package.json'));
+const { chromium } = require('playwright-core');
+const AXE = readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8');
+const RULES = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'];
+const SERVER = new URL('server.mjs', import.meta.url).pathname;
+const TABS = 80;
+const READY_MS = 20_000;
+
+export const PHONE = { width: 390, height: 844 };
+export const DESK = { width: 1280, height: 900 };
+
+/** The entry of a small server, or of one that ends at once. */
+export function entry(...words) {
+  return { command: process.execPath, args: [SERVER, ...words] };
+}
+
+/** A daemon, and a browser of this machine. */
+export class Site {
+  static async start(name, servers) {
+    const site = new Site();
+    site.pictures = join(CONSOLE_FOLDER, 'pictures');
+    mkdirSync(site.pictures, { recursive: true });
+    const folder = join(CONSOLE_FOLDER, name);
+    site.daemon = await Daemon.start(CONSOLE_NARTHEX, folder, servers);
+    const args = ['--no-sandbox'];
+    site.browser = await chromium.launch({ executablePath: CONSOLE_CHROMIUM, args });
+    return site;
+  }
+
+  /** Waits until a server is in this state. */
+  async until(server, state) {
+    const row = await this.daemon.rowUntil(server, (row) => row.state === state, READY_MS);
+    assert.equal(row.state, state);
+  }
+
+  /** A person who has opened the console from the terminal, and signed in. */
+  async person(options = {}) {
+    const person = await Person.in(this, options);
+    const open = this.daemon.command('open', '--no-browser', '--quiet');
+    assert.equal(await open.done, 0, open.stderr);
+    await person.page.goto(open.stdout.trim());
+    await person.page.getByRole('button', { name: /^Sign in as/ }).click();
+    await person.page.waitForURL('**/w/*/');
+    return person;
+  }
+
+  async stop() {
+    await this.browser.close();
+    await this.daemon.stop();
+  }
+}
+
+/** A person with a browser of their own, in which each fault is noted. */
+class Person {
+  faults = [];
+
+  static async in(site, { viewport = DESK, colorScheme = 'light', javaScriptEnabled = true } = {}) {
+    const person = new Person();
+    person.site = site;
+    person.look = `${viewport.width}-${colorScheme}`;
+    const context = await site.browser.newContext({ viewport, colorScheme, javaScriptEnabled });
+    person.page = await context.newPage();
+    const note = (what) => person.faults.push(what);
+    person.page.on('pageerror', (error) => note(`error: ${error.message}`));
+    person.page.on('console', (message) => {
+      const isIcon = message.location().url.endsWith('/favicon.ico');
+      if (['error', 'warning'].includes(message.type()) && !isIcon) note(message.text());
+    });
+    person.page.on('request', (request) => {
+      const { hostname } = new URL(request.url());
+      if (!['localhost', '127.0.0.1'].includes(hostname)) note(`asks ${hostname}`);
+    });
+    return person;
+  }
+
+  /** Checks the open page: rules of accessibility, no fault, and nothing wider than the screen. */
+  async check(name) {
+    const { page } = this;
+    const path = join(this.site.pictures, `${name}-${this.look}.png`);
+    await page.screenshot({ path, fullPage: true });
+    const wide = await page.evaluate(() => {
+      const { scrollWidth, clientWidth } = document.documentElement;
+      return scrollWidth - clientWidth;
+    });
+    assert.equal(wide, 0, `${name} is ${wide} pixels too wide`);
+    await page.evaluate(AXE);
+    const found = await page.evaluate((rules) => axe.run(document, { runOnly: rules }), RULES);
+    const told = found.violations.map(({ id, nodes }) => `${id}: ${nodes[0].html}`);
+    assert.deepEqual(told, [], name);
+    assert.deepEqual(this.faults, [], name);
+  }
+
+  /** Moves the focus by Tab to a link or a button with this name. */
+  async tabTo(name) {
+    for (let press = 0; press < TABS; press += 1) {
+      await this.page.keyboard.press('Tab');
+      const found = await this.page.evaluate(() => {
+        const at = document.activeElement;
+        return (at.getAttribute('aria-label') ?? at.innerText ?? '').trim();
+      });
+      if (found.startsWith(name)) return;
+    }
+    throw new Error(`Tab does not reach ${name}`);
+  }
+}
