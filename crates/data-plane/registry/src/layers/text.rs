@@ -7,6 +7,8 @@ use std::{borrow::Cow, fmt, ops::Range};
 
 use narthex_model::json::without_comments;
 
+use super::EntryLines;
+
 use serde::{
     Deserializer as _,
     de::{MapAccess, Visitor},
@@ -51,6 +53,31 @@ pub(super) fn keys(text: &str, path: &[&str]) -> Result<Vec<String>, TextError> 
         return Err(TextError::NotAnObject { at: path.join(".") });
     }
     Ok(members(&plain(text), &object)?.into_iter().map(|member| member.key).collect())
+}
+
+/// The number of the line of the member at `path`, and the lines of the keys of its value. `None` if
+/// there is no such member.
+pub(super) fn lines(text: &str, path: &[&str]) -> Result<Option<EntryLines>, TextError> {
+    let Some((key, parents)) = path.split_last() else { return Ok(None) };
+    let Some(object) = find(text, parents)?.filter(|object| is_object(text, object)) else {
+        return Ok(None);
+    };
+    let bare = plain(text);
+    let all = members(&bare, &object)?;
+    let Some(member) = all.into_iter().find(|member| member.key == *key) else {
+        return Ok(None);
+    };
+    let keys = match is_object(text, &member.value) {
+        true => members(&bare, &member.value)?,
+        false => Vec::new(),
+    };
+    let keys = keys.into_iter().map(|one| (one.key, line_of(text, one.start))).collect();
+    Ok(Some(EntryLines { line: line_of(text, member.start), keys }))
+}
+
+/// The number of the line in which `at` is, from 1.
+fn line_of(text: &str, at: usize) -> usize {
+    text.bytes().take(at).filter(|byte| *byte == b'\n').count() + 1
 }
 
 /// The text with `value` at `path`; missing objects on the way are created.
