@@ -34,6 +34,11 @@ pub(super) fn path(viewer: &Viewer<'_>, name: &str, rest: &str) -> String {
     viewer.path(&format!("servers/{name}/{rest}"))
 }
 
+/// The path of the first page of a server.
+pub(super) fn page(viewer: &Viewer<'_>, name: &str) -> String {
+    viewer.path(&format!("servers/{}", utf8_percent_encode(name, NON_ALPHANUMERIC)))
+}
+
 /// One row. `place` is its place in the order of rows.
 pub(super) fn row(viewer: &Viewer<'_>, place: &str, row: &ServerRow) -> Shown {
     let signs_in = signs_in(viewer, row);
@@ -42,6 +47,7 @@ pub(super) fn row(viewer: &Viewer<'_>, place: &str, row: &ServerRow) -> Shown {
     Shown {
         id: id(place),
         name: Words::new(&row.name),
+        path: page(viewer, &row.name),
         state: State(row.state),
         activity: row.activity,
         reason: cause.map(|cause| Words::new(cause.operator_cause())),

@@ -5,15 +5,10 @@ mod verbs;
 use http::StatusCode;
 use narthex_console::{
     Told, html,
-    pages::servers::{
-        ServerFilters, ServerList, ServerRow, ServerRowPart, ServerToolsPage, ServersPage, Tool,
-        Tools,
-    },
+    pages::servers::{ServerFilters, ServerList, ServerRow, ServerRowPart, ServersPage},
     parts::{Action, Empty, Filter, Same, Words},
 };
-use narthex_gateway::shown;
 use narthex_model::{ErrorKind, ServerState, command::narthex};
-use narthex_wire::Raw;
 
 use super::{
     answer::{self, Answered},
@@ -25,12 +20,11 @@ use super::{
 };
 use crate::{Access, problem::Problem, servers::Query};
 
-/// The list, the tools of a server, and the actions.
+/// The list, and the actions.
 pub(super) const PAGES: &[Page] = &[
     Page::get("servers", Access::Shared, |viewer, _| Box::pin(list(viewer)))
         .in_nav("Connected services", "plug"),
     Page::post("reload", Access::Operator, |viewer, body| Box::pin(verbs::reload(viewer, body))),
-    Page::get("servers/{name}/tools", Access::Shared, |viewer, _| Box::pin(tools(viewer))),
     Page::post("servers/{name}/disable", Access::Operator, |viewer, body| {
         Box::pin(verbs::disable(viewer, body))
     }),
@@ -62,8 +56,6 @@ pub(super) const TOPIC: Topic = Topic {
 
 /// Number of rows of one page, which keeps the page under 100 KB.
 const PAGE: usize = 40;
-/// Number of tools of one page.
-const TOOLS: usize = 100;
 /// The states in the order of the filters.
 const STATES: [ServerState; 5] = [
     ServerState::Ready,
@@ -237,50 +229,4 @@ fn empty(viewer: &Viewer<'_>, is_whole: bool) -> Empty {
             page: None,
         },
     }
-}
-
-/// The tools of a server: a part of its row for the script, and a page otherwise.
-async fn tools(viewer: &Viewer<'_>) -> Answered {
-    let query = viewer.query(&["after"])?;
-    let (name, after) = (viewer.segment(0), query.text("after"));
-    let snapshot = viewer.door.gateway.registry().snapshot();
-    let all = rows::seen(viewer, &snapshot);
-    let is_it =
-        |(_, row): &&(String, &narthex_registry::ServerRow)| row.name == name && !row.is_overridden;
-    let (_, row) = all.iter().find(is_it).ok_or_else(|| rows::absent(&name))?;
-    let inventory = shown(row);
-    let mut entries: Vec<_> = inventory.tools.iter().filter(|_| row.is_ready()).collect();
-    entries.sort_by(|one, other| one.key.cmp(&other.key));
-    let mut rest = entries.iter().filter(|entry| &*entry.key > after);
-    let tools: Vec<_> = rest
-        .by_ref()
-        .take(TOOLS)
-        .map(|entry| {
-            let description = Raw::new(&entry.raw).get("description").and_then(Raw::as_str);
-            let description = Words::new(&description.unwrap_or_default());
-            (entry.key.clone(), Tool { name: Words::new(&entry.key), description })
-        })
-        .collect();
-    let next = rest.next().and(tools.last()).map(|(key, _)| {
-        let mut written = form_urlencoded::Serializer::new(String::new());
-        written.append_pair("after", key);
-        format!("{}?{}", rows::path(viewer, &name, "tools"), written.finish())
-    });
-    let none = match row.is_ready() {
-        true => "The server has no tools that callers see.",
-        false => "The server is not ready, so that its tools are unknown now.",
-    };
-    let tools = Tools { tools: tools.into_iter().map(|(_, tool)| tool).collect(), next, none };
-    if viewer.wants_part() {
-        return Ok(answer::page(StatusCode::OK, html(&tools)));
-    }
-    let request = format!("GET /api/servers/{name}?tools=true");
-    let head = Head {
-        title: Words::new(&format!("Tools of {name}")),
-        sentence: "The tools that callers see, by the server's own names.",
-        same: Some(Same::new(&narthex("tools {}", &[&name]).to_string(), &request)),
-    };
-    let frame = frame(viewer, head).await?;
-    let page = ServerToolsPage { frame, tools, back: viewer.path("servers") };
-    Ok(answer::page(StatusCode::OK, html(&page)))
 }
