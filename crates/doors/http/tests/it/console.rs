@@ -1,6 +1,7 @@
 //! Tests of the console's pages: their frame, their rights, and their files.
 
 mod home;
+mod server;
 mod servers;
 
 use std::collections::BTreeSet;

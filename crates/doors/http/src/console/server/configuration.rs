@@ -67,13 +67,13 @@ fn place(row: &ServerRow, lines: Option<&EntryLines>) -> String {
     format!("{line} {further}")
 }
 
-/// A command about the file of the entry.
+/// The command after which a changed file counts.
 fn command(row: &ServerRow) -> Option<String> {
     let file = row.file.as_ref()?.display().to_string();
     let approved = row.definition.as_ref().and_then(|definition| definition.approved_in.as_ref());
     Some(match approved {
         Some(_) => narthex("trust {}", &[&file]).to_string(),
-        None => narthex("check mcp {}", &[&file]).to_string(),
+        None => narthex("mcp reload", &[]).to_string(),
     })
 }
 

@@ -71,6 +71,7 @@ const WHOLE: Shown = Shown { changes: usize::MAX, side: usize::MAX, text: usize:
 struct Decision {
     csrf: String,
     /// The digest of the text that the human has read.
+    #[serde(default)]
     digest: String,
 }
 
