@@ -40,7 +40,7 @@ function watch(file) {
 }
 if (isChanging) {
   const file = process.argv[3];
-  watchFile(file, { interval: 50 }, () => watch(file));
+  watchFile(file, { interval: 50, persistent: false }, () => watch(file));
 }
 
 createInterface({ input: process.stdin }).on('line', (line) => {

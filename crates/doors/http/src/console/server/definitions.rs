@@ -92,7 +92,7 @@ pub(super) async fn show(viewer: &Viewer<'_>) -> Answered {
         format!("GET /api/workspaces/{workspace}/mcp-servers/{name}/definitions?source=live");
     let head = Head {
         title: Words::new(&format!("Definitions of {name}")),
-        sentence: "What the server tells models about its tools, and the changes that wait for you.",
+        sentence: "The words of the server that models read, and the changes that wait for you.",
         same: Some(Same::new(&command.to_string(), &request)),
     };
     let mut frame = frame(viewer, head).await?;

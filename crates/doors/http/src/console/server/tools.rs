@@ -188,10 +188,12 @@ fn reason(row: &ServerRow, standing: Standing) -> Option<String> {
     match standing {
         Standing::Visible | Standing::Absent => None,
         Standing::Withheld => Some(
-            "its definition is under review, or a human has rejected it: see Definition differences"
+            "its definition is under review, or was rejected: see Definition differences"
                 .to_owned(),
         ),
-        Standing::Off => Some("the rule `tools` of the entry hides it: see Configuration".to_owned()),
+        Standing::Off => {
+            Some("the rule `tools` of the entry hides it: see Configuration".to_owned())
+        }
         Standing::Unknown => Some(format!(
             "the server is {}: this is its list from when it was ready",
             row.state.as_str()
