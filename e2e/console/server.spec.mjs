@@ -9,7 +9,9 @@ import { after, before, test } from 'node:test';
 import { DESK, PHONE, Site, entry } from './site.mjs';
 
 const CHANGE = join(mkdtempSync(join(tmpdir(), 'narthex-server-')), 'change');
-const TABS = ['Tools', 'Definition differences', 'Configuration', 'Log', 'Calls', 'Runs that have it'];
+const TABS = [
+  'Tools', 'Definition differences', 'Configuration', 'Log', 'Calls', 'Runs that have it',
+];
 const CANARY = 'canary-of-the-entry';
 
 let site;
@@ -123,7 +125,8 @@ test('the pages of a server work without a script', async () => {
   const { page } = person;
   await tab(page, 'Configuration').click();
   assert.match(await page.locator('main').innerText(), /Edit line \d+ of .*mcp\.json/);
-  assert.match(await page.locator('tbody').innerText(), /env\.PLAIN\s+set, and not shown\s+line \d+/);
+  const settings = await page.locator('tbody').innerText();
+  assert.match(settings, /env\.PLAIN\s+set, and not shown\s+line \d+/);
   await tab(page, 'Overview').click();
   await page.getByRole('button', { name: /^Test/ }).click();
   await page.getByRole('heading', { name: 'Test of small' }).waitFor();

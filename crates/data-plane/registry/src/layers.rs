@@ -155,8 +155,20 @@ mod tests {
     /// and blank lines are in front of them.
     #[test]
     fn e139_the_lines_of_an_entry_are_found_in_each_document() {
-        let text = "{\n  // mine\n  \"servers\": {\n    \"a\": { \"command\": \"x\" },\n\n    \
-                    \"b\": {\n      \"url\": \"https://b.example.com\",\n      \"tools\": []\n    }\n  }\n}";
+        let text = [
+            "{",
+            "  // mine",
+            "  \"servers\": {",
+            "    \"a\": { \"command\": \"x\" },",
+            "",
+            "    \"b\": {",
+            "      \"url\": \"https://b.example.com\",",
+            "      \"tools\": []",
+            "    }",
+            "  }",
+            "}",
+        ];
+        let text = &text.join("\n");
         let found = lines_in(text, Provenance::Workspace, "b").unwrap();
         assert_eq!(found.line, 6);
         assert_eq!(found.keys, [("url".to_owned(), 7), ("tools".to_owned(), 8)]);
@@ -165,10 +177,8 @@ mod tests {
         assert_eq!(lines_in(text, Provenance::Workspace, "c"), None);
         let settings = r#"{"mcp": {"servers": {"a": {"url": "https://a.example.com"}}}}"#;
         assert_eq!(lines_in(settings, Provenance::Settings, "a").unwrap().line, 1);
-        assert_eq!(
-            lines_in(r#"{"mcpServers": {"a": {}}}"#, Provenance::Workspace, "a").unwrap().line,
-            1
-        );
+        let other = r#"{"mcpServers": {"a": {}}}"#;
+        assert_eq!(lines_in(other, Provenance::Workspace, "a").unwrap().line, 1);
         assert_eq!(lines_in("no json", Provenance::Workspace, "a"), None);
     }
 }
