@@ -95,7 +95,8 @@ async fn d5_tools_that_callers_do_not_see_say_why() {
     let site = site().await;
     let entry = json!({
         "transport": "http", "url": site.api.fixture_url(),
-        "tools": { "deny": ["test_simple_text"] }, "tool_scopes": { "ecoh": "demo.write", "echo": "demo.read" },
+        "tools": { "deny": ["test_simple_text"] },
+        "tool_scopes": { "ecoh": "demo.write", "echo": "demo.read" },
     });
     add(&site, "two", &entry).await;
     let browser = site.browser("ada").await;
