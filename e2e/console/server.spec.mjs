@@ -130,4 +130,10 @@ test('the pages of a server work without a script', async () => {
   await tab(page, 'Overview').click();
   await page.getByRole('button', { name: /^Test/ }).click();
   await page.getByRole('heading', { name: 'Test of small' }).waitFor();
+  await page.getByRole('link', { name: 'Back' }).click();
+  await page.getByRole('button', { name: /^Disable/ }).click();
+  await page.waitForURL('**/servers/small?done=disable*');
+  assert.match(await page.locator('#told').innerText(), /small is disabled/);
+  await page.getByRole('button', { name: /^Enable/ }).click();
+  await page.waitForURL('**/servers/small?done=enable*');
 });

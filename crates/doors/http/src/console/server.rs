@@ -18,6 +18,7 @@ use crate::{
 
 pub(super) use self::{
     definitions::TOPIC as DEFINITIONS, log::TOPIC as LOG, overview::TOPIC as OVERVIEW,
+    tools::TOPIC as TOOLS,
 };
 
 /// The pages, each with the access of the API's route that has the same data.

@@ -4,7 +4,7 @@ mod verbs;
 
 use http::StatusCode;
 use narthex_console::{
-    Told, html,
+    html,
     pages::servers::{ServerFilters, ServerList, ServerRow, ServerRowPart, ServersPage},
     parts::{Action, Empty, Filter, Same, Words},
 };
@@ -78,7 +78,7 @@ async fn list(viewer: &Viewer<'_>) -> Answered {
         same: Some(Same::new(&narthex("mcp list", &[]).to_string(), "GET /api/servers")),
     };
     let mut frame = frame(viewer, head).await?;
-    frame.told = told(&query);
+    frame.told = rows::told(query.text("done"), query.text("name"));
     let live = vec![frame::live(&frame), Live { topic: &TOPIC, parts: parts_of(viewer, &list) }];
     frame.live = Some(live::address(viewer, live, &query));
     let (filtered, path) = (query.text("q").to_owned(), viewer.path("servers"));
@@ -92,19 +92,6 @@ fn reload(viewer: &Viewer<'_>) -> Option<Action> {
     viewer
         .sees_servers()
         .then(|| Action::new(viewer.path("reload"), "Read the files again", hint).primary())
-}
-
-/// The sentence for an action that was done without the script.
-fn told(query: &Query) -> Option<Told> {
-    let name = query.text("name");
-    let sentence = match query.text("done") {
-        "disable" => format!("{name} is disabled."),
-        "enable" => format!("{name} is enabled; its row has the result."),
-        "reload" => "The files were read again.".to_owned(),
-        "reconnect" => format!("{name} was connected anew; its row has the result."),
-        _ => return None,
-    };
-    Some(Told { sentence: Words::new(&sentence), is_failure: false })
 }
 
 fn parts(viewer: &Viewer<'_>, query: &Query) -> Result<Vec<Fragment>, Problem> {

@@ -8,6 +8,7 @@ pub(super) const TOPICS: &[&Topic] = &[
     &home::TOPIC,
     &servers::TOPIC,
     &server::OVERVIEW,
+    &server::TOOLS,
     &server::DEFINITIONS,
     &server::LOG,
 ];

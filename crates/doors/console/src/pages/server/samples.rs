@@ -11,7 +11,7 @@ use super::{
     definitions::{Change, Definition, DefinitionList, Review, ServerDefinitionsPage},
     log::{Log, LogBlock, ServerLogPage},
     runs::{RunRow, ServerRunsPage},
-    tools::{ServerToolsPage, Standing, Tool, Tools},
+    tools::{ServerToolsPage, Standing, Tool, ToolList, Tools},
 };
 use crate::{
     Frame,
@@ -125,8 +125,10 @@ pub fn tools_page(more: &str) -> ServerToolsPage {
         filtered: more.chars().take(200).collect(),
         standing: "off".to_owned(),
         path: path("tools"),
-        filters: vec![filter("all", true), filter("off", false)],
-        tools: tools(more),
+        list: ToolList {
+            filters: vec![filter("all", true), filter("off", false)],
+            tools: tools(more),
+        },
     }
 }
 

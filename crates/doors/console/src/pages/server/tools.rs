@@ -22,6 +22,14 @@ pub struct ServerToolsPage {
     pub standing: String,
     /// The path of this page.
     pub path: String,
+    /// The live part.
+    pub list: ToolList,
+}
+
+/// The tools with the filters above them, as the event stream sends them.
+#[derive(Debug, Clone, Template)]
+#[template(path = "parts/server_tool_list.html")]
+pub struct ToolList {
     /// The filters by standing.
     pub filters: Vec<Filter>,
     /// The tools.
@@ -53,7 +61,7 @@ pub struct Tool {
     pub title: Option<Words>,
     /// The description, which is text of the server.
     pub description: Words,
-    /// True or false for callers.
+    /// The standing of the tool for callers.
     pub standing: Standing,
     /// The reason, if callers do not see it.
     pub reason: Option<Words>,

@@ -41,7 +41,7 @@ pub(in crate::console) const TOPIC: Topic = Topic {
 const UNTOLD: &str = "unknown until the server has answered";
 
 pub(super) async fn show(viewer: &Viewer<'_>) -> Answered {
-    let query = viewer.query(&[])?;
+    let query = viewer.query(&["done", "name"])?;
     let name = viewer.segment(0);
     let (place, row) = spot::find(viewer, &name)?;
     let now = now(viewer, &place, &row);
@@ -54,6 +54,7 @@ pub(super) async fn show(viewer: &Viewer<'_>) -> Answered {
         )),
     };
     let mut frame = frame(viewer, head).await?;
+    frame.told = rows::told(query.text("done"), &name);
     let live = vec![frame::live(&frame), Live { topic: &TOPIC, parts: vec![part(&now)] }];
     frame.live = Some(live::address(viewer, live, &query.with(SERVER, &name)));
     let page = ServerPage { frame, tabs: spot::tabs(viewer, &row, Tabbed::Overview), now };
@@ -72,7 +73,7 @@ fn part(now: &ServerNow) -> Fragment {
 fn now(viewer: &Viewer<'_>, place: &str, row: &ServerRow) -> ServerNow {
     ServerNow {
         csrf: viewer.csrf.clone(),
-        row: rows::row(viewer, place, row),
+        row: rows::on_its_page(rows::row(viewer, place, row)),
         next_step: next_step(row),
         facts: facts(viewer, place, row),
         lists: lists(viewer, row),

@@ -5,7 +5,7 @@ use std::{cmp::Ordering, collections::BTreeMap};
 use http::StatusCode;
 use narthex_console::{
     html,
-    pages::server::tools::{ServerToolsPage, Standing, Tool, Tools},
+    pages::server::tools::{ServerToolsPage, Standing, Tool, ToolList, Tools},
     parts::{Filter, Same, Words},
 };
 use narthex_gateway::shown;
@@ -15,13 +15,24 @@ use narthex_wire::{Raw, tokens_of};
 
 use super::spot::{self, Tabbed};
 use crate::{
+    Access,
     console::{
         answer::{self, Answered},
-        frame::{Head, frame},
+        frame::{self, Head, frame},
+        live::{self, Follows, Fragment, Live, SERVER, Topic},
         viewer::Viewer,
     },
     problem::Problem,
     servers::Query,
+};
+
+/// The live part of the page.
+pub(in crate::console) const TOPIC: Topic = Topic {
+    name: "tools",
+    access: Access::Shared,
+    params: &[SERVER, "q", "show", "after"],
+    follows: Follows::Servers,
+    parts: |viewer, query| Box::pin(async move { parts(viewer, query) }),
 };
 
 /// Number of tools of one page, which keeps the page under 100 KB.
@@ -45,13 +56,13 @@ struct Known {
 }
 
 pub(super) async fn show(viewer: &Viewer<'_>) -> Answered {
-    let query = viewer.query(&["q", "show", "after"])?;
     let name = viewer.segment(0);
+    let query = viewer.query(&["q", "show", "after"])?.with(SERVER, &name);
     let (_, row) = spot::find(viewer, &name)?;
     let path = Tabbed::Tools.path(viewer, &name);
-    let (filters, tools) = read(&row, &path, &query)?;
+    let list = read(&row, &path, &query)?;
     if viewer.wants_part() {
-        return Ok(answer::page(StatusCode::OK, html(&tools)));
+        return Ok(answer::page(StatusCode::OK, html(&list.tools)));
     }
     let request = format!("GET /api/servers/{name}?tools=true");
     let head = Head {
@@ -59,21 +70,34 @@ pub(super) async fn show(viewer: &Viewer<'_>) -> Answered {
         sentence: "Each tool by the server's own name, and whether callers see it.",
         same: Some(Same::new(&narthex("tools {}", &[&name]).to_string(), &request)),
     };
+    let mut frame = frame(viewer, head).await?;
+    let live = vec![frame::live(&frame), Live { topic: &TOPIC, parts: vec![drawn_list(&list)] }];
+    frame.live = Some(live::address(viewer, live, &query));
     let page = ServerToolsPage {
-        frame: frame(viewer, head).await?,
+        frame,
         tabs: spot::tabs(viewer, &row, Tabbed::Tools),
         filtered: query.text("q").to_owned(),
         standing: query.text("show").to_owned(),
         path,
-        filters,
-        tools,
+        list,
     };
     Ok(answer::page(StatusCode::OK, html(&page)))
 }
 
-fn read(row: &ServerRow, path: &str, query: &Query) -> Result<(Vec<Filter>, Tools), Problem> {
-    let (part, after, wanted) =
-        (query.text("q").to_lowercase(), query.text("after"), wanted(query)?);
+fn parts(viewer: &Viewer<'_>, query: &Query) -> Result<Vec<Fragment>, Problem> {
+    let name = query.text(SERVER);
+    let (_, row) = spot::find(viewer, name)?;
+    let path = Tabbed::Tools.path(viewer, name);
+    Ok(vec![drawn_list(&read(&row, &path, query)?)])
+}
+
+fn drawn_list(list: &ToolList) -> Fragment {
+    Fragment::new("server-tools", html(list))
+}
+
+fn read(row: &ServerRow, path: &str, query: &Query) -> Result<ToolList, Problem> {
+    let (part, after) = (query.text("q").to_lowercase(), query.text("after"));
+    let wanted = wanted(query)?;
     let mut all = known(row);
     all.retain(|tool| tool.name.to_lowercase().contains(&part));
     let filters = filters(path, query, &all);
@@ -93,7 +117,7 @@ fn read(row: &ServerRow, path: &str, query: &Query) -> Result<(Vec<Filter>, Tool
         next,
         none: none(row, all.is_empty() && part.is_empty()),
     };
-    Ok((filters, tools))
+    Ok(ToolList { filters, tools })
 }
 
 fn none(row: &ServerRow, is_whole: bool) -> &'static str {

@@ -45,7 +45,16 @@ async fn the_name_of_a_server_leads_to_its_pages() {
     let page = browser.see(&format!("{PAGE}/one")).await;
     assert_eq!(text(&page, "#server-now .badge"), "ready");
     let buttons = values(&page, "#server-now form", "action");
-    assert_eq!(buttons, ["test", "reconnect", "disable"].map(|verb| format!("{PAGE}/one/{verb}")));
+    let expected = ["test", "reconnect", "disable"];
+    assert_eq!(buttons, expected.map(|verb| format!("{PAGE}/one/{verb}?back=server")));
+    let disabled = browser.press(&buttons[2]).await;
+    let back = disabled.headers["location"].to_str().unwrap();
+    assert_eq!(back, format!("{PAGE}/one?done=disable&name=one"));
+    let page = browser.see(back).await;
+    assert_eq!(text(&page, "#told"), "one is disabled.");
+    assert_eq!(text(&page, "#server-now .badge"), "disabled");
+    browser.press(&format!("{PAGE}/one/enable")).await;
+    let page = browser.see(&format!("{PAGE}/one")).await;
     let facts = text(&page, "#server-now dl");
     for words in ["protocol", "/mnt/mcp/0-one", "settings.json"] {
         assert!(facts.contains(words), "{facts}");
