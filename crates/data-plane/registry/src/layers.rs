@@ -28,6 +28,8 @@ pub use settings::{
     EditError, EditLock, Edited, PreparedEdit, SettingsChange, SettingsFile, remove_lock,
 };
 
+pub use text::EntryLines;
+
 use crate::config::{self, Entry};
 
 /// One source of entries.
@@ -91,15 +93,6 @@ pub fn place(file: Option<&Path>) -> String {
         Some(file) => file.display().to_string(),
         None => "the program that added it".to_owned(),
     }
-}
-
-/// The lines of an entry in its file, from 1.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct EntryLines {
-    /// The line of the entry's name.
-    pub line: usize,
-    /// The line of each key of the entry, in the order of the file.
-    pub keys: Vec<(String, usize)>,
 }
 
 /// Reads a file, and finds the lines of an entry in it. `None` if the file cannot be read or has no

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use narthex_console::{
     assets, html,
-    pages::{kitchen_sink, server::samples},
+    pages::{kitchen_sink, server::sample_pages},
 };
 
 fn main() -> std::io::Result<()> {
@@ -15,7 +15,10 @@ fn main() -> std::io::Result<()> {
         fs_err::write(folder.join(asset.path.trim_start_matches('/')), asset.text)?;
     }
     fs_err::write(folder.join("kitchen-sink.html"), html(&kitchen_sink::page()))?;
-    fs_err::write(folder.join("server.html"), html(&samples::page("")))?;
-    fs_err::write(folder.join("server-definitions.html"), html(&samples::definitions_page("")))?;
+    fs_err::write(folder.join("server.html"), html(&sample_pages::page("")))?;
+    fs_err::write(
+        folder.join("server-definitions.html"),
+        html(&sample_pages::definitions_page("")),
+    )?;
     fs_err::write(folder.join("first-day.html"), html(&kitchen_sink::first_day()))
 }

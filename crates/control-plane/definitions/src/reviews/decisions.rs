@@ -99,7 +99,8 @@ impl Reviews {
     pub async fn one(
         &self,
         workspace: &WorkspaceId,
-        (server, source): (&str, Option<DefinitionSource>),
+        server: &str,
+        source: Option<DefinitionSource>,
         digest: &str,
     ) -> Result<Option<SeenDefinition>, ReviewError> {
         let server = self.stored_server(workspace, server, source).await?;

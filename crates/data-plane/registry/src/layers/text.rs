@@ -7,8 +7,6 @@ use std::{borrow::Cow, fmt, ops::Range};
 
 use narthex_model::json::without_comments;
 
-use super::EntryLines;
-
 use serde::{
     Deserializer as _,
     de::{MapAccess, Visitor},
@@ -30,6 +28,15 @@ pub(super) enum TextError {
         /// The place, such as `mcp.servers`.
         at: String,
     },
+}
+
+/// The lines of an entry in its file, from 1.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct EntryLines {
+    /// The line of the entry's name.
+    pub line: usize,
+    /// The line of each key of the entry, in the order of the file.
+    pub keys: Vec<(String, usize)>,
 }
 
 /// One key with its value, as places in the text.

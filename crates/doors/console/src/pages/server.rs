@@ -5,6 +5,7 @@ pub mod configuration;
 pub mod definitions;
 pub mod log;
 pub mod runs;
+pub mod sample_pages;
 pub mod samples;
 pub mod tools;
 

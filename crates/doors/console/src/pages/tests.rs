@@ -4,7 +4,11 @@ use std::collections::BTreeSet;
 
 use scraper::{Html, Selector};
 
-use super::{fault, home, kitchen_sink, onward, search, server::samples, servers};
+use super::{
+    fault, home, kitchen_sink, onward, search,
+    server::{sample_pages, samples},
+    servers,
+};
 use crate::{
     html,
     parts::{Moment, State, Words},
@@ -91,14 +95,14 @@ fn of_servers(text: &str) -> Vec<(&'static str, String)> {
 /// The pages of one server.
 fn of_server(text: &str) -> Vec<(&'static str, String)> {
     vec![
-        ("server", html(&samples::page(text))),
-        ("server tools", html(&samples::tools_page(text))),
+        ("server", html(&sample_pages::page(text))),
+        ("server tools", html(&sample_pages::tools_page(text))),
         ("server tools part", html(&samples::tools(text))),
-        ("server definitions", html(&samples::definitions_page(text))),
-        ("server configuration", html(&samples::configuration_page(text))),
-        ("server log", html(&samples::log_page(text))),
-        ("server calls", html(&samples::calls_page(text))),
-        ("server runs", html(&samples::runs_page(text))),
+        ("server definitions", html(&sample_pages::definitions_page(text))),
+        ("server configuration", html(&sample_pages::configuration_page(text))),
+        ("server log", html(&sample_pages::log_page(text))),
+        ("server calls", html(&sample_pages::calls_page(text))),
+        ("server runs", html(&sample_pages::runs_page(text))),
     ]
 }
 

@@ -190,7 +190,7 @@ async fn read(
     let (reviews, server) = (reviews(viewer)?, (&*row.name, SOURCE));
     let digest = query.text("digest");
     if !digest.is_empty() {
-        let found = reviews.one(&viewer.workspace, server, digest).await?;
+        let found = reviews.one(&viewer.workspace, &row.name, SOURCE, digest).await?;
         let items = found.iter().map(|one| drawn(one, &path, WHOLE)).collect();
         let filters = filters(&path, "-");
         return Ok(DefinitionList { items, filters, ..bare });
@@ -211,7 +211,7 @@ fn verb(viewer: &Viewer<'_>, row: &ServerRow, query: &Query, verb: &str) -> Stri
     spot::with(&path, &[("review", query.text("review")), ("after", query.text("after"))])
 }
 
-/// The list of a server whose definitions nobody decides on.
+/// The list of a server whose definitions are not reviewed.
 fn unpinned(row: &ServerRow, bare: DefinitionList) -> DefinitionList {
     let changed = match (&row.first, row.changed) {
         (None, _) => "The server has not listed anything yet.".to_owned(),
@@ -223,7 +223,7 @@ fn unpinned(row: &ServerRow, bare: DefinitionList) -> DefinitionList {
     };
     let text = format!(
         "The entry does not pin the definitions of this server: callers have its lists at once, \
-         and nobody is asked about changes. {changed} To decide on changes, set this in the entry:"
+         without a question to you. {changed} To decide on changes, set this in the entry:"
     );
     let empty = Empty {
         title: "Nothing waits for a decision",
