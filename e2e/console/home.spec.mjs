@@ -72,5 +72,5 @@ test('the search is one key away, and finds a server', async () => {
   await person.check('search');
   await person.tabTo('accounts');
   await page.keyboard.press('Enter');
-  await page.waitForURL('**/servers?q=accounts');
+  await page.waitForURL('**/servers/accounts');
 });

@@ -1,5 +1,7 @@
-// A small MCP server over standard input and output. With the word `broken`, it ends at once.
+// A small MCP server over standard input and output. With the word `broken`, it ends at once. With
+// `changing` and a path, its first tool gets another description once that file is there.
 
+import { existsSync, unwatchFile, watchFile } from 'node:fs';
 import { createInterface } from 'node:readline';
 
 if (process.argv[2] === 'broken') {
@@ -22,6 +24,24 @@ const results = {
   'tools/list': { tools: TOOLS },
   ping: {},
 };
+
+const isChanging = process.argv[2] === 'changing';
+if (isChanging) results.initialize.capabilities.tools.listChanged = true;
+console.error('waits for <b>requests</b>');
+
+/** Changes the first tool once the file that is named here is there. */
+function watch(file) {
+  if (!existsSync(file)) return;
+  unwatchFile(file);
+  TOOLS[0].description = 'Shows the status, and pushes it';
+  console.error('has another tool');
+  const notice = { jsonrpc: '2.0', method: 'notifications/tools/list_changed' };
+  process.stdout.write(`${JSON.stringify(notice)}\n`);
+}
+if (isChanging) {
+  const file = process.argv[3];
+  watchFile(file, { interval: 50, persistent: false }, () => watch(file));
+}
 
 createInterface({ input: process.stdin }).on('line', (line) => {
   const { id, method } = JSON.parse(line);

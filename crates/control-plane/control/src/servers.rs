@@ -5,7 +5,7 @@ use narthex_model::Provenance;
 use narthex_registry::{
     LogFollower, ServerResult, VerbError,
     config::ConfigWarning,
-    layers::{SettingsChange, SettingsFile, place},
+    layers::{EntryLines, SettingsChange, SettingsFile, entry_lines, place},
 };
 
 use crate::{By, Control, ControlError, sign_ins};
@@ -181,6 +181,20 @@ impl Control {
         let row = self.shared.registry.get(name);
         let row = row.ok_or_else(|| VerbError::Unknown(name.to_owned()))?;
         Ok(row.log.tail())
+    }
+
+    /// The lines of a server's entry in its file, as the file is now. `None` for an entry of no
+    /// file, and if the file cannot be read or has no such entry any more.
+    ///
+    /// # Errors
+    /// When there is no such server.
+    pub async fn entry_lines(&self, name: &str) -> Result<Option<EntryLines>, ControlError> {
+        let row = self.shared.registry.get(name);
+        let row = row.ok_or_else(|| VerbError::Unknown(name.to_owned()))?;
+        let Some(file) = row.file.clone() else { return Ok(None) };
+        let (provenance, name) = (row.provenance, name.to_owned());
+        let reading = move || entry_lines(&file, provenance, &name);
+        tokio::task::spawn_blocking(reading).await.map_err(ControlError::Bug)
     }
 
     /// The lines of [`Control::logs`], and then each further line, until the server is removed.

@@ -28,7 +28,9 @@ pub use settings::{
     EditError, EditLock, Edited, PreparedEdit, SettingsChange, SettingsFile, remove_lock,
 };
 
-use crate::config::Entry;
+pub use text::EntryLines;
+
+use crate::config::{self, Entry};
 
 /// One source of entries.
 #[derive(Debug, Clone, PartialEq)]
@@ -93,6 +95,24 @@ pub fn place(file: Option<&Path>) -> String {
     }
 }
 
+/// Reads a file, and finds the lines of an entry in it. `None` if the file cannot be read or has no
+/// such entry. The file may have changed since it was applied.
+#[must_use]
+pub fn entry_lines(file: &Path, provenance: Provenance, name: &str) -> Option<EntryLines> {
+    let text = String::from_utf8(config::read(file).ok()?).ok()?;
+    lines_in(&text, provenance, name)
+}
+
+fn lines_in(text: &str, provenance: Provenance, name: &str) -> Option<EntryLines> {
+    let find = |at: &[&str]| text::lines(text, &[at, &[name]].concat()).ok().flatten();
+    match provenance {
+        Provenance::Settings => find(&["mcp", "servers"]),
+        Provenance::Workspace | Provenance::Programmatic => {
+            find(&["servers"]).or_else(|| find(&["mcpServers"]))
+        }
+    }
+}
+
 /// Composes layers, given from the weakest to the strongest, by the laws of [this module](self).
 #[must_use]
 pub fn compose(layers: &[Layer]) -> Vec<Declared> {
@@ -118,4 +138,40 @@ pub fn compose(layers: &[Layer]) -> Vec<Declared> {
         }
     }
     list
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// E139: the lines of an entry and of its keys are those that a person sees, whatever comments
+    /// and blank lines are in front of them.
+    #[test]
+    fn e139_the_lines_of_an_entry_are_found_in_each_document() {
+        let text = [
+            "{",
+            "  // mine",
+            "  \"servers\": {",
+            "    \"a\": { \"command\": \"x\" },",
+            "",
+            "    \"b\": {",
+            "      \"url\": \"https://b.example.com\",",
+            "      \"tools\": []",
+            "    }",
+            "  }",
+            "}",
+        ];
+        let text = &text.join("\n");
+        let found = lines_in(text, Provenance::Workspace, "b").unwrap();
+        assert_eq!(found.line, 6);
+        assert_eq!(found.keys, [("url".to_owned(), 7), ("tools".to_owned(), 8)]);
+        assert_eq!(lines_in(text, Provenance::Workspace, "a").unwrap().line, 4);
+        assert_eq!(lines_in(text, Provenance::Settings, "a"), None);
+        assert_eq!(lines_in(text, Provenance::Workspace, "c"), None);
+        let settings = r#"{"mcp": {"servers": {"a": {"url": "https://a.example.com"}}}}"#;
+        assert_eq!(lines_in(settings, Provenance::Settings, "a").unwrap().line, 1);
+        let other = r#"{"mcpServers": {"a": {}}}"#;
+        assert_eq!(lines_in(other, Provenance::Workspace, "a").unwrap().line, 1);
+        assert_eq!(lines_in("no json", Provenance::Workspace, "a"), None);
+    }
 }

@@ -51,7 +51,7 @@
       button.type = "button";
       button.className = "button quiet";
       button.textContent = "Copy";
-      const text = () => this.querySelector("code, pre").textContent;
+      const text = () => this.querySelector("code, pre").innerText;
       button.addEventListener("click", async () => {
         await navigator.clipboard.writeText(text());
         button.textContent = "Copied";

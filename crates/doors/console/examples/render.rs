@@ -2,7 +2,10 @@
 
 use std::path::Path;
 
-use narthex_console::{assets, html, pages::kitchen_sink};
+use narthex_console::{
+    assets, html,
+    pages::{kitchen_sink, server::sample_pages},
+};
 
 fn main() -> std::io::Result<()> {
     let folder = std::env::args().nth(1).unwrap_or_else(|| "target/console".to_owned());
@@ -12,5 +15,10 @@ fn main() -> std::io::Result<()> {
         fs_err::write(folder.join(asset.path.trim_start_matches('/')), asset.text)?;
     }
     fs_err::write(folder.join("kitchen-sink.html"), html(&kitchen_sink::page()))?;
+    fs_err::write(folder.join("server.html"), html(&sample_pages::page("")))?;
+    fs_err::write(
+        folder.join("server-definitions.html"),
+        html(&sample_pages::definitions_page("")),
+    )?;
     fs_err::write(folder.join("first-day.html"), html(&kitchen_sink::first_day()))
 }

@@ -51,6 +51,12 @@ struct Edit {
     text: Vec<u8>,
 }
 
+/// Number of tokens of a JSON text as it is written, by the quarter rule.
+#[must_use]
+pub fn tokens_of(json: &[u8]) -> u64 {
+    size_of(json, Reading::Json).tokens()
+}
+
 /// Shortens the answer to `method` if it is the result of a tool and longer than the limits. `None`
 /// if the answer fits, or is no such result.
 ///

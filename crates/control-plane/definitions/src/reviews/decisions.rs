@@ -1,6 +1,6 @@
 //! Definitions as humans see them, and their decisions on them.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use narthex_audit::kind;
 use narthex_control::{By, CatalogError, Control, ControlError, FieldError};
@@ -84,16 +84,31 @@ impl Reviews {
         let begin = heads.iter().position(|head| head.digest == after).map_or(0, |at| at + 1);
         let wanted = heads[begin..].iter().filter(|head| state.is_none_or(|it| it == head.state));
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-        let wanted: Vec<_> = wanted.take(limit.saturating_add(1)).collect();
-        let mut items = Vec::new();
-        for head in wanted.iter().take(limit) {
-            let found = definitions.find(&head.digest).await;
-            // It may have gone with its server meanwhile.
-            let Some(row) = found.map_err(ControlError::Store)? else { continue };
-            items.push(seen(&definitions, row, &heads).await.map_err(ControlError::Store)?);
-        }
+        let mut wanted: Vec<_> = wanted.take(limit.saturating_add(1)).collect();
+        let has_more = wanted.len() > limit;
+        wanted.truncate(limit);
+        let items = seen(&definitions, &wanted, &heads).await.map_err(ControlError::Store)?;
         let next = items.last().map(|last| last.head.digest.clone());
-        Ok(DefinitionPage { items, next: next.filter(|_| wanted.len() > limit) })
+        Ok(DefinitionPage { items, next: next.filter(|_| has_more) })
+    }
+
+    /// The definition of a server with this digest; `None` if there is none.
+    ///
+    /// # Errors
+    /// As for [`Reviews::page`].
+    pub async fn one(
+        &self,
+        workspace: &WorkspaceId,
+        server: &str,
+        source: Option<DefinitionSource>,
+        digest: &str,
+    ) -> Result<Option<SeenDefinition>, ReviewError> {
+        let server = self.stored_server(workspace, server, source).await?;
+        let definitions = self.store()?.definitions(server.of());
+        let heads = definitions.heads().await.map_err(ControlError::Store)?;
+        let wanted: Vec<_> = heads.iter().filter(|head| head.digest == digest).collect();
+        let found = seen(&definitions, &wanted, &heads).await.map_err(ControlError::Store)?;
+        Ok(found.into_iter().next())
     }
 
     /// The kind and the name of each definition that a server of the catalog was seen to list, in
@@ -244,24 +259,52 @@ fn read(text: &[u8]) -> Result<DefinitionChoice, ReviewError> {
     }
 }
 
+/// The definitions of these heads, each with its changes. Two statements read all texts.
 async fn seen(
     definitions: &Definitions<'_>,
-    row: DefinitionRow,
+    wanted: &[&DefinitionHead],
     heads: &[DefinitionHead],
-) -> Result<SeenDefinition, StatementError> {
-    let DefinitionRow { head, text, why } = row;
-    let why: Value = serde_json::from_str(&why).unwrap_or_default();
+) -> Result<Vec<SeenDefinition>, StatementError> {
+    let digests: Vec<_> = wanted.iter().map(|head| head.digest.as_str()).collect();
+    let mut found = by_digest(definitions.some(&digests).await?);
+    // A definition may have gone with its server meanwhile.
+    let rows: Vec<_> = digests.iter().filter_map(|digest| found.remove(*digest)).collect();
+    let rows: Vec<(DefinitionRow, Value)> = rows
+        .into_iter()
+        .map(|row| {
+            let why = serde_json::from_str(&row.why).unwrap_or_default();
+            (row, why)
+        })
+        .collect();
+    let before: Vec<_> = rows.iter().map(|(row, why)| before(&row.head, why, heads)).collect();
+    let digests: Vec<_> = before.iter().flatten().map(|head| head.digest.as_str()).collect();
+    let older = by_digest(definitions.some(&digests).await?);
+    let pairs = rows.into_iter().zip(before);
+    let items = pairs.map(|((row, why), before)| {
+        let DefinitionRow { head, text, why: _ } = row;
+        let before = before.and_then(|before| older.get(&before.digest));
+        let difference =
+            before.and_then(|before| judge::difference(&head.name, &before.text, &text));
+        let text = harmless(&text, DEFINITION_MAX);
+        SeenDefinition { head, why, text, difference }
+    });
+    Ok(items.collect())
+}
+
+fn by_digest(rows: Vec<DefinitionRow>) -> HashMap<String, DefinitionRow> {
+    rows.into_iter().map(|row| (row.head.digest.clone(), row)).collect()
+}
+
+/// The definition that runs have in place of one that they do not have.
+fn before<'h>(
+    head: &DefinitionHead,
+    why: &Value,
+    heads: &'h [DefinitionHead],
+) -> Option<&'h DefinitionHead> {
     let name = why["renamed_from"].as_str().unwrap_or(&head.name);
     let is_before = |one: &&DefinitionHead| {
         one.state.is_seen() && one.kind == head.kind && one.name == name && !head.state.is_seen()
     };
     let before = heads.iter().filter(is_before);
-    let before = before.max_by_key(|one| (one.decided.as_ref().map(|(at, _)| *at), one.first_seen));
-    let before = match before {
-        Some(before) => definitions.find(&before.digest).await?,
-        None => None,
-    };
-    let difference = before.and_then(|before| judge::difference(&head.name, &before.text, &text));
-    let text = harmless(&text, DEFINITION_MAX);
-    Ok(SeenDefinition { head, why, text, difference })
+    before.max_by_key(|one| (one.decided.as_ref().map(|(at, _)| *at), one.first_seen))
 }

@@ -189,11 +189,21 @@ impl<'a> Definitions<'a> {
     pub async fn find(&self, digest: &str) -> Result<Option<DefinitionRow>, StatementError> {
         let values = [&self.of.place()[..], &[Value::Text(digest)]].concat();
         let rows = self.database.read(self.of.statements().find, &values).await?;
-        let found = |row: &Row| {
-            let (text, why) = (row.text("text")?, row.text("why")?);
-            Ok(DefinitionRow { head: head(row)?, text, why })
-        };
-        rows.first().map(found).transpose()
+        rows.first().map(whole).transpose()
+    }
+
+    /// The definitions of these digests that are stored, in no order.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn some(&self, digests: &[&str]) -> Result<Vec<DefinitionRow>, StatementError> {
+        if digests.is_empty() {
+            return Ok(Vec::new());
+        }
+        let wanted = format!(",{},", digests.join(","));
+        let values = [&self.of.place()[..], &[Value::Text(&wanted)]].concat();
+        let rows = self.database.read(self.of.statements().some, &values).await?;
+        rows.iter().map(whole).collect()
     }
 
     /// The tools of the other servers of the workspace or place, as pairs of server and
@@ -309,6 +319,11 @@ impl<'a> Definitions<'a> {
 fn known(row: &Row) -> Result<KnownDefinition, StatementError> {
     let (kind, name, text) = (row.text("kind")?, row.text("name")?, row.text("text")?);
     Ok(KnownDefinition { kind, name, text })
+}
+
+fn whole(row: &Row) -> Result<DefinitionRow, StatementError> {
+    let (text, why) = (row.text("text")?, row.text("why")?);
+    Ok(DefinitionRow { head: head(row)?, text, why })
 }
 
 fn head(row: &Row) -> Result<DefinitionHead, StatementError> {

@@ -30,6 +30,15 @@ pub(super) enum TextError {
     },
 }
 
+/// The lines of an entry in its file, from 1.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct EntryLines {
+    /// The line of the entry's name.
+    pub line: usize,
+    /// The line of each key of the entry, in the order of the file.
+    pub keys: Vec<(String, usize)>,
+}
+
 /// One key with its value, as places in the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Member {
@@ -51,6 +60,31 @@ pub(super) fn keys(text: &str, path: &[&str]) -> Result<Vec<String>, TextError> 
         return Err(TextError::NotAnObject { at: path.join(".") });
     }
     Ok(members(&plain(text), &object)?.into_iter().map(|member| member.key).collect())
+}
+
+/// The number of the line of the member at `path`, and the lines of the keys of its value. `None` if
+/// there is no such member.
+pub(super) fn lines(text: &str, path: &[&str]) -> Result<Option<EntryLines>, TextError> {
+    let Some((key, parents)) = path.split_last() else { return Ok(None) };
+    let Some(object) = find(text, parents)?.filter(|object| is_object(text, object)) else {
+        return Ok(None);
+    };
+    let bare = plain(text);
+    let all = members(&bare, &object)?;
+    let Some(member) = all.into_iter().find(|member| member.key == *key) else {
+        return Ok(None);
+    };
+    let keys = match is_object(text, &member.value) {
+        true => members(&bare, &member.value)?,
+        false => Vec::new(),
+    };
+    let keys = keys.into_iter().map(|one| (one.key, line_of(text, one.start))).collect();
+    Ok(Some(EntryLines { line: line_of(text, member.start), keys }))
+}
+
+/// The number of the line in which `at` is, from 1.
+fn line_of(text: &str, at: usize) -> usize {
+    text.bytes().take(at).filter(|byte| *byte == b'\n').count() + 1
 }
 
 /// The text with `value` at `path`; missing objects on the way are created.

@@ -88,8 +88,8 @@ pub struct HeldBack {
     pub server: Words,
     /// The number of its definitions under review.
     pub count: usize,
-    /// The command that lists them.
-    pub command: String,
+    /// The path of the page on which they are decided.
+    pub href: String,
 }
 
 /// One of the first steps.

@@ -8,7 +8,8 @@ use narthex_model::{ServerState, command::narthex};
 use super::{
     fault::Fault,
     home::{Asking, Counted, HeldBack, HomePage, Now, Runs, Step},
-    servers::{ServerFilters, ServerList, ServerRow, Stage, Tested, Tool, Tools},
+    server::{definitions::DefinitionList, log::Log, samples, tools::Tools},
+    servers::{ServerFilters, ServerList, ServerRow, Stage, Tested},
 };
 use crate::{
     Account, Frame, NavLink, Told, Waiting, Workspaces, filters,
@@ -33,6 +34,8 @@ pub struct KitchenSink {
     now: Now,
     tested: Tested,
     tools: Tools,
+    definitions: DefinitionList,
+    log: Log,
     told: [Told; 2],
     fault: Fault,
     empty: Empty,
@@ -63,7 +66,9 @@ pub fn sample_of(more: &str) -> KitchenSink {
         list: list_of(more),
         now: now_of(more),
         tested: tested_of(more),
-        tools: tools_of(more),
+        tools: samples::tools(more),
+        definitions: samples::definitions(more),
+        log: samples::log(more),
         told: [told(false), told(true)],
         fault: fault_of(more),
         empty: empty(),
@@ -177,6 +182,7 @@ fn row_of(index: usize, state: ServerState, more: &str) -> ServerRow {
     ServerRow {
         id: format!("server-{name}"),
         name: words(name, more),
+        path: format!("/w/default/servers/{name}"),
         state: State(state),
         activity: (state == ServerState::Connecting).then_some("shaking hands"),
         reason: reason.map(|reason| words(reason, more)),
@@ -235,7 +241,7 @@ pub fn now_of(more: &str) -> Now {
     let held_back = HeldBack {
         server: words("git", more),
         count: 2,
-        command: narthex("servers definitions git --quarantined", &[]).to_string(),
+        href: "/w/default/servers/git/definitions".to_owned(),
     };
     let broken = rows_of(more)
         .into_iter()
@@ -316,18 +322,6 @@ pub(super) fn tested_of(more: &str) -> Tested {
             stage("tools", "12 tools", true),
             stage("prompts", "the server ended", false),
         ],
-    }
-}
-
-pub(super) fn tools_of(more: &str) -> Tools {
-    let tool = |name: &str, description: &str| Tool {
-        name: words(name, more),
-        description: words(description, more),
-    };
-    Tools {
-        tools: vec![tool("status", "Shows the working tree"), tool("log", "Shows the history")],
-        next: Some("/w/default/servers/git/tools?after=log".to_owned()),
-        none: "The server has no tools.",
     }
 }
 

@@ -66,6 +66,8 @@ pub struct ServerRow {
     pub id: String,
     /// The name.
     pub name: Words,
+    /// The path of the server's page.
+    pub path: String,
     /// The state.
     pub state: State,
     /// The present activity of a server that is connecting.
@@ -92,39 +94,6 @@ pub struct ServerRow {
     pub is_overridden: bool,
     /// The buttons.
     pub actions: Vec<Action>,
-}
-
-/// The tools of a server, as a page.
-#[derive(Debug, Template)]
-#[template(path = "server_tools.html")]
-pub struct ServerToolsPage {
-    /// The frame.
-    pub frame: Frame,
-    /// The tools.
-    pub tools: Tools,
-    /// The page to go back to.
-    pub back: String,
-}
-
-/// The tools of a server.
-#[derive(Debug, Clone, Template)]
-#[template(path = "parts/server_tools.html")]
-pub struct Tools {
-    /// The tools of this page.
-    pub tools: Vec<Tool>,
-    /// The address of the next page.
-    pub next: Option<String>,
-    /// The reason why there are none.
-    pub none: &'static str,
-}
-
-/// A tool.
-#[derive(Debug, Clone)]
-pub struct Tool {
-    /// The server's own name of it.
-    pub name: Words,
-    /// The description, which is text of the server.
-    pub description: Words,
 }
 
 /// The result of a test of a server.

@@ -4,7 +4,11 @@ use std::collections::BTreeSet;
 
 use scraper::{Html, Selector};
 
-use super::{fault, home, kitchen_sink, onward, search, servers};
+use super::{
+    fault, home, kitchen_sink, onward, search,
+    server::{sample_pages, samples},
+    servers,
+};
 use crate::{
     html,
     parts::{Moment, State, Words},
@@ -57,6 +61,7 @@ fn pages(text: &str) -> Vec<(&'static str, String)> {
         back: "/w/default/servers".to_owned(),
     };
     let mut all = of_servers(text);
+    all.extend(of_server(text));
     all.extend([
         ("kitchen sink", html(&kitchen_sink::sample_of(text))),
         ("home", html(&home)),
@@ -81,19 +86,23 @@ fn of_servers(text: &str) -> Vec<(&'static str, String)> {
         path: back(),
         reload: Some(crate::parts::Action::new(back(), "Read the files again", text)),
     };
-    let tools = servers::ServerToolsPage {
-        frame: frame(),
-        tools: kitchen_sink::tools_of(text),
-        back: back(),
-    };
     let tested = kitchen_sink::tested_of(text);
     let part = servers::TestedPart { tested: tested.clone() };
     let test = servers::ServerTestPage { frame: frame(), tested, back: back() };
+    vec![("servers", html(&list)), ("server test", html(&test)), ("server test part", html(&part))]
+}
+
+/// The pages of one server.
+fn of_server(text: &str) -> Vec<(&'static str, String)> {
     vec![
-        ("servers", html(&list)),
-        ("server tools", html(&tools)),
-        ("server test", html(&test)),
-        ("server test part", html(&part)),
+        ("server", html(&sample_pages::page(text))),
+        ("server tools", html(&sample_pages::tools_page(text))),
+        ("server tools part", html(&samples::tools(text))),
+        ("server definitions", html(&sample_pages::definitions_page(text))),
+        ("server configuration", html(&sample_pages::configuration_page(text))),
+        ("server log", html(&sample_pages::log_page(text))),
+        ("server calls", html(&sample_pages::calls_page(text))),
+        ("server runs", html(&sample_pages::runs_page(text))),
     ]
 }
 

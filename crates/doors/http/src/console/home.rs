@@ -105,7 +105,7 @@ async fn now(viewer: &Viewer<'_>, waits: &Waits) -> Result<Now, Problem> {
         calls: calls(viewer).await?,
         requests: waits.requests.iter().take(SHOWN).map(asking).collect(),
         has_more_requests: waits.has_more || waits.requests.len() > SHOWN,
-        held_back: waits.reviews.iter().map(held_back).collect(),
+        held_back: waits.reviews.iter().map(|one| held_back(viewer, one)).collect(),
         broken: shown.collect(),
         more_broken: broken.len().saturating_sub(SHOWN),
         list: viewer.path("servers"),
@@ -146,10 +146,10 @@ fn asking(row: &GrantRequestRow) -> Asking {
     }
 }
 
-fn held_back(review: &Review) -> HeldBack {
+fn held_back(viewer: &Viewer<'_>, review: &Review) -> HeldBack {
     let Review { server, count } = review;
-    let command = narthex("servers definitions {} --quarantined", &[server]).to_string();
-    HeldBack { server: Words::new(server), count: *count, command }
+    let href = rows::path(viewer, server, "definitions");
+    HeldBack { server: Words::new(server), count: *count, href }
 }
 
 /// The first steps, until narthex has seen all of them done. They are for those who can do them.

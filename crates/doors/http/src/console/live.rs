@@ -8,6 +8,9 @@ use futures_core::future::BoxFuture;
 use super::viewer::Viewer;
 use crate::{Access, problem::Problem, servers::Query};
 
+/// The parameter of a stream that names the server of its page.
+pub(super) const SERVER: &str = "server";
+
 /// The code that renders the live parts of a page.
 pub(super) type Render =
     for<'v> fn(&'v Viewer<'v>, &'v Query) -> BoxFuture<'v, Result<Vec<Fragment>, Problem>>;
@@ -32,6 +35,8 @@ pub(super) enum Follows {
     Servers,
     /// Changes of servers, and requests and sessions in the workspace.
     Requests,
+    /// Changes of servers, and lines in the log of the server that the parameter [`SERVER`] names.
+    Log,
 }
 
 /// An element of a page, as it is now.

@@ -1,6 +1,7 @@
 //! The registry's rows as pages show them: one projection for pages and events.
 
 use narthex_console::{
+    Told,
     pages::servers::ServerRow as Shown,
     parts::{Action, Moment, State, Words},
 };
@@ -16,6 +17,11 @@ use crate::{problem::Problem, rows::in_order};
 
 /// Number of bytes of the hash in the id of an element.
 const ID_BYTES: usize = 8;
+
+/// The parameter of an action that names the page it began on.
+const BACK: &str = "back";
+/// The value of that parameter for the page of the server.
+const PAGE: &str = "server";
 
 /// The rows that a human may see, each with its place in their order.
 pub(super) fn seen<'s>(
@@ -34,6 +40,39 @@ pub(super) fn path(viewer: &Viewer<'_>, name: &str, rest: &str) -> String {
     viewer.path(&format!("servers/{name}/{rest}"))
 }
 
+/// The path of the first page of a server.
+pub(super) fn page(viewer: &Viewer<'_>, name: &str) -> String {
+    viewer.path(&format!("servers/{}", utf8_percent_encode(name, NON_ALPHANUMERIC)))
+}
+
+/// The sentence for an action on a server that was done without the script.
+pub(super) fn told(verb: &str, name: &str) -> Option<Told> {
+    let sentence = match verb {
+        "disable" => format!("{name} is disabled."),
+        "enable" => format!("{name} is enabled; its row has the result."),
+        "reload" => "The files were read again.".to_owned(),
+        "reconnect" => format!("{name} was connected anew; its row has the result."),
+        _ => return None,
+    };
+    Some(Told { sentence: Words::new(&sentence), is_failure: false })
+}
+
+/// The page that an action on a server leads back to without the script: that of the server if the
+/// action began there, and the list otherwise.
+pub(super) fn back(viewer: &Viewer<'_>, name: &str) -> Result<String, Problem> {
+    let is_of_page = viewer.query(&[BACK])?.text(BACK) == PAGE;
+    Ok(if is_of_page { page(viewer, name) } else { viewer.path("servers") })
+}
+
+/// The same row with buttons that lead back to the page of the server.
+pub(super) fn on_its_page(row: Shown) -> Shown {
+    let there = |action: Action| {
+        let path = format!("{}?{BACK}={PAGE}", action.path);
+        Action { path, ..action }
+    };
+    Shown { actions: row.actions.into_iter().map(there).collect(), ..row }
+}
+
 /// One row. `place` is its place in the order of rows.
 pub(super) fn row(viewer: &Viewer<'_>, place: &str, row: &ServerRow) -> Shown {
     let signs_in = signs_in(viewer, row);
@@ -42,6 +81,7 @@ pub(super) fn row(viewer: &Viewer<'_>, place: &str, row: &ServerRow) -> Shown {
     Shown {
         id: id(place),
         name: Words::new(&row.name),
+        path: page(viewer, &row.name),
         state: State(row.state),
         activity: row.activity,
         reason: cause.map(|cause| Words::new(cause.operator_cause())),

@@ -84,7 +84,7 @@ fn servers(viewer: &Viewer<'_>, text: &str) -> Vec<Found> {
     let all = rows::seen(viewer, &snapshot);
     let named = all.iter().filter(|(_, row)| row.name.to_lowercase().contains(text));
     let found = named.map(|(_, row)| Found {
-        href: list(viewer, &row.name),
+        href: rows::page(viewer, &row.name),
         name: Words::new(&row.name),
         about: Words::new(&format!("a server, {}", row.state.as_str())),
     });
@@ -124,11 +124,4 @@ async fn requests(viewer: &Viewer<'_>, text: &str) -> Result<Vec<Found>, Problem
         agent.to_lowercase().contains(text).then_some(found)
     });
     Ok(found.take(SHOWN + 1).collect())
-}
-
-/// The list with the row of a server.
-fn list(viewer: &Viewer<'_>, name: &str) -> String {
-    let mut written = form_urlencoded::Serializer::new(String::new());
-    written.append_pair("q", name);
-    viewer.path(&format!("servers?{}", written.finish()))
 }

@@ -4,16 +4,11 @@ mod verbs;
 
 use http::StatusCode;
 use narthex_console::{
-    Told, html,
-    pages::servers::{
-        ServerFilters, ServerList, ServerRow, ServerRowPart, ServerToolsPage, ServersPage, Tool,
-        Tools,
-    },
+    html,
+    pages::servers::{ServerFilters, ServerList, ServerRow, ServerRowPart, ServersPage},
     parts::{Action, Empty, Filter, Same, Words},
 };
-use narthex_gateway::shown;
 use narthex_model::{ErrorKind, ServerState, command::narthex};
-use narthex_wire::Raw;
 
 use super::{
     answer::{self, Answered},
@@ -25,12 +20,11 @@ use super::{
 };
 use crate::{Access, problem::Problem, servers::Query};
 
-/// The list, the tools of a server, and the actions.
+/// The list, and the actions.
 pub(super) const PAGES: &[Page] = &[
     Page::get("servers", Access::Shared, |viewer, _| Box::pin(list(viewer)))
         .in_nav("Connected services", "plug"),
     Page::post("reload", Access::Operator, |viewer, body| Box::pin(verbs::reload(viewer, body))),
-    Page::get("servers/{name}/tools", Access::Shared, |viewer, _| Box::pin(tools(viewer))),
     Page::post("servers/{name}/disable", Access::Operator, |viewer, body| {
         Box::pin(verbs::disable(viewer, body))
     }),
@@ -62,8 +56,6 @@ pub(super) const TOPIC: Topic = Topic {
 
 /// Number of rows of one page, which keeps the page under 100 KB.
 const PAGE: usize = 40;
-/// Number of tools of one page.
-const TOOLS: usize = 100;
 /// The states in the order of the filters.
 const STATES: [ServerState; 5] = [
     ServerState::Ready,
@@ -86,7 +78,7 @@ async fn list(viewer: &Viewer<'_>) -> Answered {
         same: Some(Same::new(&narthex("mcp list", &[]).to_string(), "GET /api/servers")),
     };
     let mut frame = frame(viewer, head).await?;
-    frame.told = told(&query);
+    frame.told = rows::told(query.text("done"), query.text("name"));
     let live = vec![frame::live(&frame), Live { topic: &TOPIC, parts: parts_of(viewer, &list) }];
     frame.live = Some(live::address(viewer, live, &query));
     let (filtered, path) = (query.text("q").to_owned(), viewer.path("servers"));
@@ -100,19 +92,6 @@ fn reload(viewer: &Viewer<'_>) -> Option<Action> {
     viewer
         .sees_servers()
         .then(|| Action::new(viewer.path("reload"), "Read the files again", hint).primary())
-}
-
-/// The sentence for an action that was done without the script.
-fn told(query: &Query) -> Option<Told> {
-    let name = query.text("name");
-    let sentence = match query.text("done") {
-        "disable" => format!("{name} is disabled."),
-        "enable" => format!("{name} is enabled; its row has the result."),
-        "reload" => "The files were read again.".to_owned(),
-        "reconnect" => format!("{name} was connected anew; its row has the result."),
-        _ => return None,
-    };
-    Some(Told { sentence: Words::new(&sentence), is_failure: false })
 }
 
 fn parts(viewer: &Viewer<'_>, query: &Query) -> Result<Vec<Fragment>, Problem> {
@@ -237,50 +216,4 @@ fn empty(viewer: &Viewer<'_>, is_whole: bool) -> Empty {
             page: None,
         },
     }
-}
-
-/// The tools of a server: a part of its row for the script, and a page otherwise.
-async fn tools(viewer: &Viewer<'_>) -> Answered {
-    let query = viewer.query(&["after"])?;
-    let (name, after) = (viewer.segment(0), query.text("after"));
-    let snapshot = viewer.door.gateway.registry().snapshot();
-    let all = rows::seen(viewer, &snapshot);
-    let is_it =
-        |(_, row): &&(String, &narthex_registry::ServerRow)| row.name == name && !row.is_overridden;
-    let (_, row) = all.iter().find(is_it).ok_or_else(|| rows::absent(&name))?;
-    let inventory = shown(row);
-    let mut entries: Vec<_> = inventory.tools.iter().filter(|_| row.is_ready()).collect();
-    entries.sort_by(|one, other| one.key.cmp(&other.key));
-    let mut rest = entries.iter().filter(|entry| &*entry.key > after);
-    let tools: Vec<_> = rest
-        .by_ref()
-        .take(TOOLS)
-        .map(|entry| {
-            let description = Raw::new(&entry.raw).get("description").and_then(Raw::as_str);
-            let description = Words::new(&description.unwrap_or_default());
-            (entry.key.clone(), Tool { name: Words::new(&entry.key), description })
-        })
-        .collect();
-    let next = rest.next().and(tools.last()).map(|(key, _)| {
-        let mut written = form_urlencoded::Serializer::new(String::new());
-        written.append_pair("after", key);
-        format!("{}?{}", rows::path(viewer, &name, "tools"), written.finish())
-    });
-    let none = match row.is_ready() {
-        true => "The server has no tools that callers see.",
-        false => "The server is not ready, so that its tools are unknown now.",
-    };
-    let tools = Tools { tools: tools.into_iter().map(|(_, tool)| tool).collect(), next, none };
-    if viewer.wants_part() {
-        return Ok(answer::page(StatusCode::OK, html(&tools)));
-    }
-    let request = format!("GET /api/servers/{name}?tools=true");
-    let head = Head {
-        title: Words::new(&format!("Tools of {name}")),
-        sentence: "The tools that callers see, by the server's own names.",
-        same: Some(Same::new(&narthex("tools {}", &[&name]).to_string(), &request)),
-    };
-    let frame = frame(viewer, head).await?;
-    let page = ServerToolsPage { frame, tools, back: viewer.path("servers") };
-    Ok(answer::page(StatusCode::OK, html(&page)))
 }

@@ -7,13 +7,13 @@ use narthex_control::Control;
 use narthex_events::{EventKind, Follower};
 use narthex_model::{ErrorKind, WorkspaceId};
 use tokio::{
-    sync::{OwnedSemaphorePermit, watch},
+    sync::{OwnedSemaphorePermit, broadcast, watch},
     time::sleep,
 };
 
 use super::{
     answer::Answered,
-    live::{Follows, Fragment, Topic, fragments, mark},
+    live::{Follows, Fragment, SERVER, Topic, fragments, mark},
     page::Page,
     topics::TOPICS,
     viewer::{Place, Viewer},
@@ -98,7 +98,7 @@ fn topics(query: &Query) -> Result<Vec<&'static Topic>, Problem> {
 
 /// The events that some of the topics follow.
 async fn requests(viewer: &Viewer<'_>, topics: &[&Topic]) -> Result<Option<Follower>, Problem> {
-    if topics.iter().all(|topic| topic.follows == Follows::Servers) {
+    if !topics.iter().any(|topic| topic.follows == Follows::Requests) {
         return Ok(None);
     }
     let Some(events) = viewer.control().events() else { return Ok(None) };
@@ -131,6 +131,7 @@ impl Watching {
         let mut is_first = true;
         loop {
             self.changes.mark_unchanged();
+            let mut lines = self.lines();
             let Some(fragments) = self.fragments().await else { return };
             let is_known = is_first && self.query.text("mark") == format!("{:x}", mark(&fragments));
             is_first = false;
@@ -141,9 +142,18 @@ impl Watching {
             tokio::select! {
                 changed = self.changes.changed() => if changed.is_err() { return },
                 () = next(&mut self.requests) => {}
+                () = line(&mut lines) => {}
             }
             sleep(TOGETHER).await;
         }
+    }
+
+    /// The further lines of the log that a topic follows. The lines up to now are in the parts that
+    /// are rendered after this.
+    fn lines(&self) -> Option<broadcast::Receiver<Arc<str>>> {
+        let follows = self.topics.iter().any(|topic| topic.follows == Follows::Log);
+        let row = follows.then(|| self.door.gateway.registry().get(self.query.text(SERVER)));
+        Some(row.flatten()?.log.subscribe())
     }
 
     /// The parts as they are now; `None` if the human may not see them any more.
@@ -169,6 +179,15 @@ async fn next(requests: &mut Option<Follower>) {
     let Some(follower) = requests else { return pending().await };
     if !matches!(follower.next().await, Ok(Some(_))) {
         *requests = None;
+    }
+}
+
+/// Waits for the next line of a log, if the stream follows one.
+async fn line(lines: &mut Option<broadcast::Receiver<Arc<str>>>) {
+    let Some(receiver) = lines else { return pending().await };
+    // Lines that were missed are in the log, too.
+    if matches!(receiver.recv().await, Err(broadcast::error::RecvError::Closed)) {
+        *lines = None;
     }
 }
 

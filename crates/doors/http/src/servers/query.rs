@@ -44,6 +44,13 @@ impl Query {
         if faults.is_empty() { Ok(Self(found)) } else { Err(refused(&faults)) }
     }
 
+    /// The same parameters, and one that the path of a page has.
+    pub(crate) fn with(&self, name: &str, value: &str) -> Self {
+        let mut all = self.0.clone();
+        all.insert(name.to_owned(), value.to_owned());
+        Self(all)
+    }
+
     pub(crate) fn text(&self, name: &str) -> &str {
         self.0.get(name).map_or("", String::as_str)
     }

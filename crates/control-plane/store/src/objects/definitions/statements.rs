@@ -56,6 +56,17 @@ macro_rules! statements {
                     " AND digest = $3"
                 ),
             },
+            // `$3` has a comma before and after each digest.
+            some: Statement {
+                name: concat!($table, ".some"),
+                sql: concat!(
+                    "SELECT digest, kind, name, state, run, first_seen, last_seen, decided_at, \
+                     decided_by, text, why FROM ",
+                    $table,
+                    $at,
+                    " AND $3 LIKE '%,' || digest || ',%'"
+                ),
+            },
             other_tools: Statement {
                 name: concat!($table, ".other_tools"),
                 sql: concat!(
@@ -151,6 +162,7 @@ pub(super) struct Statements {
     pub(super) texts: Statement,
     pub(super) unwanted: Statement,
     pub(super) find: Statement,
+    pub(super) some: Statement,
     pub(super) other_tools: Statement,
     pub(super) add: Statement,
     pub(super) forget: Statement,

@@ -19,7 +19,7 @@ use crate::{
     console::{
         answer::{self, Answered, nothing},
         frame::{Head, frame},
-        rows::absent,
+        rows::{absent, back},
         viewer::Viewer,
     },
     listener::single,
@@ -77,7 +77,7 @@ pub(super) async fn test(viewer: &Viewer<'_>, body: RequestBody) -> Answered {
         same: Some(Same::new(&narthex("mcp test {}", &[&name]).to_string(), &request)),
     };
     let frame = frame(viewer, head).await?;
-    let page = ServerTestPage { frame, tested, back: viewer.path("servers") };
+    let page = ServerTestPage { frame, tested, back: back(viewer, &name)? };
     Ok(answer::page(StatusCode::OK, html(&page)))
 }
 
@@ -133,7 +133,7 @@ async fn onward(viewer: &Viewer<'_>, name: &str, url: Url) -> Answered {
         server: Words::new(name),
         host: Words::new(url.host_str().unwrap_or_default()),
         url: url.to_string(),
-        back: viewer.path("servers"),
+        back: back(viewer, name)?,
     };
     Ok(answer::page(StatusCode::OK, html(&page)))
 }
@@ -163,7 +163,7 @@ fn ended(viewer: &Viewer<'_>, verb: &str, name: &str, result: &ServerResult) -> 
 fn done(viewer: &Viewer<'_>, verb: &str, name: &str, sentence: &str, is_failure: bool) -> Answered {
     let mut query = form_urlencoded::Serializer::new(String::new());
     query.append_pair("done", verb).append_pair("name", name);
-    let back = viewer.path(&format!("servers?{}", query.finish()));
+    let back = format!("{}?{}", back(viewer, name)?, query.finish());
     viewer.done(Told { sentence: Words::new(sentence), is_failure }, &back)
 }
 

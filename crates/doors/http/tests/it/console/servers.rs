@@ -37,7 +37,8 @@ async fn e4_the_actions_of_a_row_do_what_the_api_does() {
     let read = browser.press("/w/default/reload").await;
     assert_eq!(read.headers["location"], format!("{LIST}?done=reload&name=").as_str());
     let tools = browser.see(&format!("{LIST}/one/tools")).await;
-    assert!(all(&tools, "dt").contains(&"echo".to_owned()), "{:?}", all(&tools, "dt"));
+    let names = all(&tools, ".tool-list .title");
+    assert!(names.contains(&"echo".to_owned()), "{names:?}");
 }
 
 /// The script gets a part of the page for an action, and a failure says its kind and its remedy.
