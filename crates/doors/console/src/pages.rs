@@ -7,6 +7,7 @@ pub mod home;
 pub mod kitchen_sink;
 pub mod onward;
 pub mod search;
+pub mod secrets;
 pub mod servers;
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ mod live;
 mod page;
 mod rows;
 mod search;
+mod secrets;
 mod servers;
 mod stream;
 mod topics;
@@ -57,7 +58,8 @@ const WORKSPACES: &str = "/w/";
 const KEPT: &str = "page:";
 
 /// All pages, by file. The order is that of the navigation.
-const PAGES: Table = Table(&[home::PAGES, servers::PAGES, search::PAGES, stream::PAGES]);
+const PAGES: Table =
+    Table(&[home::PAGES, servers::PAGES, secrets::PAGES, search::PAGES, stream::PAGES]);
 
 /// The pages for the door, which does not import them.
 pub(crate) const BESIDE: Beside = Beside {

@@ -34,6 +34,7 @@ mod replay;
 mod respond;
 mod routes;
 mod rows;
+mod secret_users;
 mod sender;
 mod sending;
 mod server_sign_in;

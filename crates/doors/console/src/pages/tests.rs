@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use scraper::{Html, Selector};
 
-use super::{fault, home, kitchen_sink, onward, search, servers};
+use super::{fault, home, kitchen_sink, onward, search, secrets, servers};
 use crate::{
     html,
     parts::{Moment, State, Words},
@@ -57,6 +57,7 @@ fn pages(text: &str) -> Vec<(&'static str, String)> {
         back: "/w/default/servers".to_owned(),
     };
     let mut all = of_servers(text);
+    all.extend(of_secrets(text));
     all.extend([
         ("kitchen sink", html(&kitchen_sink::sample_of(text))),
         ("home", html(&home)),
@@ -68,6 +69,16 @@ fn pages(text: &str) -> Vec<(&'static str, String)> {
         ("fault part", html(&fault::FaultPart { fault: fault() })),
     ]);
     all
+}
+
+/// The pages of secrets.
+fn of_secrets(text: &str) -> Vec<(&'static str, String)> {
+    let frame = || kitchen_sink::frame_of(text);
+    vec![
+        ("secrets", html(&secrets::samples::list(frame(), text))),
+        ("secret new", html(&secrets::samples::new(frame(), text))),
+        ("secret clear", html(&secrets::samples::clear(frame(), text))),
+    ]
 }
 
 /// The pages of servers.
