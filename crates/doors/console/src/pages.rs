@@ -6,6 +6,7 @@ pub mod fault;
 pub mod home;
 pub mod kitchen_sink;
 pub mod onward;
+pub mod registry;
 pub mod search;
 pub mod secrets;
 pub mod servers;

@@ -13,6 +13,7 @@ mod frame;
 mod home;
 mod live;
 mod page;
+mod registry;
 mod rows;
 mod search;
 mod secrets;
@@ -58,8 +59,14 @@ const WORKSPACES: &str = "/w/";
 const KEPT: &str = "page:";
 
 /// All pages, by file. The order is that of the navigation.
-const PAGES: Table =
-    Table(&[home::PAGES, servers::PAGES, secrets::PAGES, search::PAGES, stream::PAGES]);
+const PAGES: Table = Table(&[
+    home::PAGES,
+    servers::PAGES,
+    secrets::PAGES,
+    registry::PAGES,
+    search::PAGES,
+    stream::PAGES,
+]);
 
 /// The pages for the door, which does not import them.
 pub(crate) const BESIDE: Beside = Beside {

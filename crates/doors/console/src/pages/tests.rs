@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use scraper::{Html, Selector};
 
-use super::{fault, home, kitchen_sink, onward, search, secrets, servers};
+use super::{fault, home, kitchen_sink, onward, registry, search, secrets, servers};
 use crate::{
     html,
     parts::{Moment, State, Words},
@@ -71,13 +71,16 @@ fn pages(text: &str) -> Vec<(&'static str, String)> {
     all
 }
 
-/// The pages of secrets.
+/// The pages of secrets and of the registry.
 fn of_secrets(text: &str) -> Vec<(&'static str, String)> {
     let frame = || kitchen_sink::frame_of(text);
     vec![
         ("secrets", html(&secrets::samples::list(frame(), text))),
         ("secret new", html(&secrets::samples::new(frame(), text))),
         ("secret clear", html(&secrets::samples::clear(frame(), text))),
+        ("registry", html(&registry::samples::found(frame(), text))),
+        ("registry fault", html(&registry::samples::failed(frame(), text))),
+        ("registry server", html(&registry::samples::server(frame(), text))),
     ]
 }
 

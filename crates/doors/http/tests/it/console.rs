@@ -1,6 +1,7 @@
 //! Tests of the console's pages: their frame, their rights, and their files.
 
 mod home;
+mod registry;
 mod secrets;
 mod servers;
 

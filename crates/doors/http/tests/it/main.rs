@@ -31,6 +31,7 @@ mod ready;
 #[cfg(test)]
 mod resume;
 #[cfg(test)]
+mod shelf;
 mod signin;
 #[cfg(test)]
 mod vfs;

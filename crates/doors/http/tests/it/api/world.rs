@@ -240,6 +240,7 @@ impl Api {
             options.control = Some(given);
             options.runs = Some(runs);
             options.outbound = Some(posting);
+            options.public_servers = Some(Arc::new(Shelf));
         });
         let api = Self { dir, world, control, outbound, local, runs: begun, fixture };
         let registry = api.control.registry();
