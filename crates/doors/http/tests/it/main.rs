@@ -32,6 +32,7 @@ mod ready;
 mod resume;
 #[cfg(test)]
 mod shelf;
+#[cfg(test)]
 mod signin;
 #[cfg(test)]
 mod vfs;
