@@ -101,6 +101,7 @@ test('a server becomes a draft by keyboard, which is disabled', async () => {
   await person.tabTo('Add to the catalog as a draft');
   await page.keyboard.press('Enter');
   await page.waitForURL((url) => !url.pathname.endsWith('/add') && !url.search.includes('name='));
+  await person.check('registry-added');
   const path = '/api/workspaces/default/mcp-servers/weather';
   const { status, body } = await site.daemon.api(path);
   assert.equal(status, 200);

@@ -5,7 +5,7 @@ mod server;
 
 use http::StatusCode;
 use narthex_console::{
-    html,
+    Told, html,
     pages::registry::{Failed, FoundList, FoundRow, RegistryPage, SearchResult},
     parts::{Empty, Same, Words},
 };
@@ -41,7 +41,7 @@ const WORDS_MAX: usize = 200;
 const SERVERS: &str = "/v0.1/servers";
 
 async fn search(viewer: &Viewer<'_>) -> Answered {
-    let query = viewer.query(&["q", "after"])?;
+    let query = viewer.query(&["q", "after", "added"])?;
     let words: String = query.text("q").trim().chars().take(WORDS_MAX).collect();
     let registry = asked(viewer);
     let result = match (&registry, words.is_empty()) {
@@ -66,14 +66,23 @@ async fn search(viewer: &Viewer<'_>) -> Answered {
             &format!("GET {at}{SERVERS}?{}", pairs(&[("search", shown)])),
         )),
     };
+    let mut frame = frame(viewer, head).await?;
+    frame.told = Some(query.text("added")).filter(|id| !id.is_empty()).map(added);
     let page = RegistryPage {
-        frame: frame(viewer, head).await?,
+        frame,
         registry: Words::new(&at),
         words,
         path: viewer.path("registry"),
         result,
     };
     Ok(answer::page(StatusCode::OK, html(&page)))
+}
+
+/// The sentence for a server that was added.
+fn added(id: &str) -> Told {
+    let id = Words::within(id, 64);
+    let sentence = format!("{id} is in the catalog, disabled until you enable it.");
+    Told { sentence: Words::new(&sentence), is_failure: false }
 }
 
 /// The registry of this daemon.

@@ -1,13 +1,12 @@
 //! Adds a server of the registry to the catalog, disabled, by the function of the API.
 
-use narthex_console::{Told, parts::Words};
 use narthex_control::{CatalogChange, CatalogError, ControlError, Precondition};
 use narthex_model::{CatalogKind, ErrorKind};
 use serde::Deserialize;
 use serde_json::json;
 
 use super::{
-    refused,
+    added, address, refused,
     server::{RefusedId, described, page},
 };
 use crate::{
@@ -59,11 +58,7 @@ pub(super) async fn add(viewer: &Viewer<'_>, body: RequestBody) -> Answered {
         is_offline: true,
     };
     match viewer.control().catalog_create(change, draft.to_string().into_bytes()).await {
-        Ok(_written) => {
-            let sentence = format!("{id} is in the catalog, disabled until you enable it.");
-            let told = Told { sentence: Words::new(&sentence), is_failure: false };
-            viewer.done(told, &after(viewer, &id))
-        }
+        Ok(_written) => viewer.done(added(&id), &after(viewer, &id)),
         Err(error) if matches!(error.kind(), ErrorKind::Invalid | ErrorKind::Conflict) => {
             let refused = RefusedId { way: number, id, fault: fault(&error) };
             page(viewer, &name, &version, Ok(found), Some(refused)).await
@@ -77,7 +72,7 @@ fn after(viewer: &Viewer<'_>, id: &str) -> String {
     let list = viewer.path("catalog");
     match viewer.nav.iter().any(|link| link.href == list) {
         true => format!("{list}/{id}"),
-        false => viewer.path("registry"),
+        false => address(viewer, &[("added", id)]),
     }
 }
 

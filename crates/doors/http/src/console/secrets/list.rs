@@ -34,8 +34,10 @@ use crate::{
 const PAGE: usize = 40;
 /// Number of things that a row names.
 const USERS: usize = 6;
+/// The filter for secrets to which nothing refers.
+const UNUSED: &str = "unused";
 /// The states in the order of the filters, with their words.
-const STATES: [(&str, &str); 3] = [("set", "set"), ("unset", "not set"), ("unused", "not used")];
+const STATES: [(&str, &str); 3] = [("set", "set"), ("unset", "not set"), (UNUSED, "not used")];
 /// The parameters of the address.
 const KNOWN: [&str; 6] = ["q", "state", "after", "replace", "done", "name"];
 
@@ -84,7 +86,7 @@ fn is_in(state: &str, entry: &Entry) -> bool {
     match state {
         "set" => entry.set.is_some(),
         "unset" => entry.set.is_none(),
-        "unused" => entry.users.is_empty(),
+        UNUSED => entry.users.is_empty(),
         _ => true,
     }
 }
@@ -111,6 +113,10 @@ async fn page(
     status: StatusCode,
 ) -> Answered {
     let entries = Entries::read(viewer).await?;
+    if wanted.state == UNUSED && !entries.sees_users {
+        let text = "which secrets are not used depends on the catalog, which is for authors";
+        return Err(Problem::new(ErrorKind::Denied, text));
+    }
     let fitting: Vec<_> =
         entries.all.iter().filter(|(name, entry)| wanted.fits(name, entry)).collect();
     let mut rest = fitting.iter().filter(|(name, _)| name.as_str() > wanted.after.as_str());
@@ -174,10 +180,10 @@ impl Row<'_, '_> {
     fn of(&self, entry: &Entry, sees_users: bool) -> SecretRow {
         let is_open = self.may_change && self.wanted.replacing == self.name.as_str();
         let state = match &entry.set {
-            None => SecretState::Unset { form: self.may_change.then(|| self.form("Value of")) },
+            None => SecretState::Unset { form: self.may_change.then(|| self.form("Value of", "")) },
             Some(set) if is_open => SecretState::Replacing {
                 facts: self.facts(set),
-                form: self.form("New value, saved on submit, of"),
+                form: self.form("New value of", ", saved on submit"),
                 cancel: format!("{}#{}", self.address(""), self.id()),
             },
             Some(set) => SecretState::Set {
@@ -185,7 +191,7 @@ impl Row<'_, '_> {
                 change: self.may_change.then(|| self.change()),
             },
         };
-        let users = match sees_users || !entry.users.is_empty() {
+        let users = match sees_users {
             true => Users::Known {
                 shown: entry.users.iter().take(USERS).cloned().collect(),
                 more: entry.users.len().saturating_sub(USERS),
@@ -199,12 +205,12 @@ impl Row<'_, '_> {
         format!("secret-{}", self.name)
     }
 
-    fn form(&self, label: &str) -> ValueForm {
+    fn form(&self, before: &str, after: &str) -> ValueForm {
         let (name, is_open) = (self.name.as_str(), self.wanted.replacing == self.name.as_str());
         let fault = self.wanted.fault.as_deref().filter(|_| is_open);
         ValueForm {
             path: self.viewer.path(&format!("secrets/{name}/set")),
-            field: Field::new("value", &format!("{label} {name}"), Input::Unseen)
+            field: Field::new("value", &format!("{before} {name}{after}"), Input::Unseen)
                 .in_row(name)
                 .fault(fault),
         }
@@ -212,7 +218,7 @@ impl Row<'_, '_> {
 
     /// The paths of Replace and of Clear. The first one leads to the field, which gets the focus.
     fn change(&self) -> [String; 2] {
-        let field = self.form("").field.id();
+        let field = self.form("", "").field.id();
         let replace = format!("{}#{field}", self.address(self.name.as_str()));
         [replace, self.viewer.path(&format!("secrets/{}/clear", self.name))]
     }
@@ -251,7 +257,7 @@ fn filters(viewer: &Viewer<'_>, wanted: &Wanted, entries: &Entries) -> Vec<Filte
         is_current: wanted.state == word,
     };
     // Without the catalog it is unknown which secrets nothing refers to.
-    let known = STATES.iter().filter(|(word, _)| entries.sees_users || *word != "unused");
+    let known = STATES.iter().filter(|(word, _)| entries.sees_users || *word != UNUSED);
     let each = known.map(|(word, label)| filter(word, label));
     let mut filters: Vec<_> = std::iter::once(filter("", "all")).chain(each).collect();
     if !wanted.part.is_empty() {

@@ -74,7 +74,7 @@ async fn x_m51_a_row_has_three_states() {
     assert!(replace.starts_with(&format!("{LIST}?replace=DOCS_KEY#f-")), "{replace}");
     let page = browser.see(replace.split('#').next().unwrap()).await;
     assert_eq!(all(&page, "#secrets .badge"), ["replacing"]);
-    assert_eq!(all(&page, "#secrets label"), ["New value, saved on submit, of DOCS_KEY"]);
+    assert_eq!(all(&page, "#secrets label"), ["New value of DOCS_KEY, saved on submit"]);
     let field = values(&page, "#secrets input[name=value]", "id").remove(0);
     assert!(replace.ends_with(&format!("#{field}")), "{replace}");
     assert_eq!(values(&page, "#secrets form a", "href"), [format!("{LIST}#secret-DOCS_KEY")]);
@@ -231,6 +231,7 @@ async fn x_d12_an_auditor_sees_names_alone() {
     assert_eq!(all(&page, "#secrets .title"), ["LINEAR_API_KEY"]);
     assert!(all(&page, "#secrets .actions, #secrets form, .head a.button").is_empty());
     assert!(all(&page, "#secrets .facts").join(" ").contains("withheld"));
+    assert_eq!(browser.look(&format!("{LIST}?state=unused")).await.status, StatusCode::FORBIDDEN);
     for (method, path) in [("GET", "new"), ("GET", "LINEAR_API_KEY/clear")] {
         let path = format!("{LIST}/{path}");
         let answer = browser.request(Method::from_bytes(method.as_bytes()).unwrap(), &path);
