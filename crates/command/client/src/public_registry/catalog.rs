@@ -41,28 +41,39 @@ impl Way {
         }
     }
 
-    /// The command, the image or the address.
+    /// The command or the address.
     fn reach(&self, server: &ServerDocument) -> Result<Value, String> {
-        let mut bare = self.clone();
-        bare.slots.retain(|slot| !matches!(slot.place, Place::Env(_) | Place::Header(_)));
         let add = narthex("add {}", &[&server.name]);
-        match (&self.form, self.kind) {
-            (Form::Bundle(_) | Form::Unpacked(_), _) => Err(format!(
+        if matches!(self.form, Form::Bundle(_) | Form::Unpacked(_)) {
+            return Err(format!(
                 "a bundle is unpacked on one machine; `{add}` does that, for the servers of this \
                  daemon's configuration"
-            )),
-            (Form::Program { package, .. }, WayKind::Oci) if bare.slots.is_empty() => {
-                Ok(json!({ "image": package }))
-            }
-            (Form::Program { .. }, WayKind::Oci) => Err(format!(
-                "its image takes arguments, which images of the catalog do not; use `{add}`"
-            )),
-            (Form::Program { .. } | Form::Remote, _) => {
-                let draft = bare.draft(&Answers::default(), &Folders::default());
-                let draft = draft.map_err(|faults| faults.join("; "))?;
-                Ok(draft.entry(&BTreeMap::new()))
-            }
+            ));
         }
+        let mut bare = self.clone();
+        bare.slots.retain(|slot| !matches!(slot.place, Place::Env(_) | Place::Header(_)));
+        let draft = bare.draft(&Answers::default(), &Folders::default());
+        let draft = draft.map_err(|faults| {
+            let faults = faults.join("; ");
+            format!("{faults}; `{add}` does that, for the servers of this daemon's configuration")
+        })?;
+        let mut entry = draft.entry(&BTreeMap::new());
+        if let (Form::Program { first, .. }, WayKind::Oci) = (&self.form, self.kind)
+            && let Some(args) = entry["args"].as_array_mut()
+        {
+            // The runtime takes the values from its own environment.
+            let at = first.len().min(args.len());
+            args.splice(at..at, self.variables().flat_map(|name| [json!("-e"), json!(name)]));
+        }
+        Ok(entry)
+    }
+
+    /// The variables of a program.
+    fn variables(&self) -> impl Iterator<Item = &str> {
+        self.slots.iter().filter_map(|slot| match &slot.place {
+            Place::Env(name) => Some(name.as_str()),
+            _ => None,
+        })
     }
 }
 
@@ -140,6 +151,6 @@ mod tests {
         assert_eq!(token["kind"], "secret");
         assert_eq!(token["description"], "Written as `Token {token}`.");
         let image = of(WayKind::Oci).catalog_entry(&papers).unwrap_err();
-        assert!(image.contains("takes arguments"), "{image}");
+        assert!(image.contains("`narthex add com.example/papers` does that"), "{image}");
     }
 }
