@@ -137,6 +137,8 @@ impl<'p> Object<'p> {
         };
         let (kind, rest) = rest.split_once('.').unwrap_or((rest, ""));
         let id = rest.split(['.', '[']).next().unwrap_or(rest);
+        // Files of clients name the list of servers otherwise.
+        let kind = if file.is_some() { "servers" } else { kind };
         Self { kind, id, file }
     }
 }
@@ -174,6 +176,7 @@ mod tests {
             ("servers.docs[0].key", "servers", "docs", None),
             ("mcp.json:servers.docs.env.KEY", "servers", "docs", Some("mcp.json")),
             ("settings.json:mcp.servers.docs.env.KEY", "servers", "docs", Some("settings.json")),
+            ("mcp.json:mcpServers.docs.env.KEY", "servers", "docs", Some("mcp.json")),
             ("", "", "", None),
         ];
         for (place, kind, id, file) in table {
