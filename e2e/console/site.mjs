@@ -29,12 +29,12 @@ export function entry(...words) {
 
 /** A daemon, and a browser of this machine. */
 export class Site {
-  static async start(name, servers) {
+  static async start(name, servers, options = {}) {
     const site = new Site();
     site.pictures = join(CONSOLE_FOLDER, 'pictures');
     mkdirSync(site.pictures, { recursive: true });
     const folder = join(CONSOLE_FOLDER, name);
-    site.daemon = await Daemon.start(CONSOLE_NARTHEX, folder, servers);
+    site.daemon = await Daemon.start(CONSOLE_NARTHEX, folder, servers, options);
     const args = ['--no-sandbox'];
     site.browser = await chromium.launch({ executablePath: CONSOLE_CHROMIUM, args });
     return site;

@@ -9,6 +9,7 @@
 pub mod address;
 pub mod bundle;
 pub mod cache;
+mod catalog;
 pub mod client;
 pub mod document;
 pub mod entry;

@@ -10,6 +10,7 @@ mod config;
 mod core_dumps;
 mod elsewhere;
 mod peer;
+mod public_servers;
 mod run_sockets;
 mod secrets;
 mod server_rows;

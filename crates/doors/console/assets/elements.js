@@ -61,6 +61,24 @@
     }
   }
 
+  // A form whose button works once each of its fields has a text.
+  class NarthexTyped extends HTMLElement {
+    connectedCallback() {
+      this.addEventListener("input", () => this.show());
+      this.show();
+    }
+
+    show() {
+      const button = this.querySelector("form button");
+      const fields = [...this.querySelectorAll("input:not([type=hidden])")];
+      if (button) {
+        button.disabled = fields.some((field) => field.value === "");
+        button.title = button.disabled ? "Type a value first" : "";
+      }
+    }
+  }
+
+  customElements.define("nx-typed", NarthexTyped);
   customElements.define("nx-time", NarthexTime);
   customElements.define("nx-copy", NarthexCopy);
 

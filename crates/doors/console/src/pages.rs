@@ -6,7 +6,9 @@ pub mod fault;
 pub mod home;
 pub mod kitchen_sink;
 pub mod onward;
+pub mod registry;
 pub mod search;
+pub mod secrets;
 pub mod server;
 pub mod servers;
 

@@ -13,8 +13,10 @@ mod frame;
 mod home;
 mod live;
 mod page;
+mod registry;
 mod rows;
 mod search;
+mod secrets;
 mod server;
 mod servers;
 mod stream;
@@ -58,8 +60,15 @@ const WORKSPACES: &str = "/w/";
 const KEPT: &str = "page:";
 
 /// All pages, by file. The order is that of the navigation.
-const PAGES: Table =
-    Table(&[home::PAGES, servers::PAGES, server::PAGES, search::PAGES, stream::PAGES]);
+const PAGES: Table = Table(&[
+    home::PAGES,
+    servers::PAGES,
+    server::PAGES,
+    secrets::PAGES,
+    registry::PAGES,
+    search::PAGES,
+    stream::PAGES,
+]);
 
 /// The pages for the door, which does not import them.
 pub(crate) const BESIDE: Beside = Beside {

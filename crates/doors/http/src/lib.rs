@@ -30,10 +30,12 @@ mod page_streams;
 mod post;
 mod problem;
 mod programs;
+mod public_servers;
 mod replay;
 mod respond;
 mod routes;
 mod rows;
+mod secret_users;
 mod sender;
 mod sending;
 mod server_sign_in;
@@ -52,6 +54,9 @@ pub use door::Router;
 pub use entry::router;
 pub use openapi::Access;
 pub use options::{HttpOptions, ReplayLimits};
+pub use public_servers::{
+    FindFault, Finding, FoundInput, FoundServer, FoundServers, FoundWay, PublicServers,
+};
 pub use respond::ResponseBody;
 pub use routes::{Caching, ROUTES, Route};
 pub use servers::API_BODY_MAX;

@@ -1,13 +1,13 @@
 //! The options of the door.
 
-use std::{net::SocketAddr, time::Duration};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use narthex_control::Control;
 use narthex_outbound::Outbound;
 use narthex_runs::Runs;
 use tokio_util::sync::CancellationToken;
 
-use crate::TokenHash;
+use crate::{PublicServers, TokenHash};
 
 /// The options of a router.
 #[derive(Debug, Clone)]
@@ -30,6 +30,8 @@ pub struct HttpOptions {
     pub runs: Option<Runs>,
     /// Posts to channels and webhooks. If absent, the API has neither.
     pub outbound: Option<Outbound>,
+    /// Finds servers in the registry of others. If absent, the console finds none.
+    pub public_servers: Option<Arc<dyn PublicServers>>,
     /// The time without any step of a call after which its answer becomes an event stream.
     pub quiet: Duration,
     /// The interval at which a stream without events sends a sign of life.
@@ -59,6 +61,7 @@ impl HttpOptions {
             control: None,
             runs: None,
             outbound: None,
+            public_servers: None,
             quiet: Duration::from_secs(5),
             keep_alive: Duration::from_secs(15),
             api_body_bytes: 64 * 1024 * 1024,

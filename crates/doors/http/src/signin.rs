@@ -180,6 +180,15 @@ impl<'a> BrowserRequest<'a> {
 
     /// Reads a form of a page as the type that the document has for it. Only a short body is read.
     pub(crate) async fn form<F: DeserializeOwned>(self, body: RequestBody) -> Result<F, Problem> {
+        self.form_within(body, BODY_MAX).await
+    }
+
+    /// Reads a form of at most this many bytes.
+    pub(crate) async fn form_within<F: DeserializeOwned>(
+        self,
+        body: RequestBody,
+        most: usize,
+    ) -> Result<F, Problem> {
         let kind = single(&self.parts.headers, &header::CONTENT_TYPE).flatten();
         let kind = kind.map(|kind| kind.split(';').next().unwrap_or_default().trim());
         let is_form = |kind: &str| kind.eq_ignore_ascii_case("application/x-www-form-urlencoded");
@@ -187,7 +196,7 @@ impl<'a> BrowserRequest<'a> {
             let problem = Problem::new(ErrorKind::Invalid, "only forms are accepted here");
             return Err(problem.with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE));
         }
-        let bytes = self.read(body).await?;
+        let bytes = self.read_within(body, most).await?;
         read_form(&bytes).map_err(|fault| {
             let text = format!("the form cannot be used: {fault}; reload its page, and send it");
             Problem::new(ErrorKind::Invalid, text)
@@ -195,10 +204,14 @@ impl<'a> BrowserRequest<'a> {
     }
 
     async fn read(self, body: RequestBody) -> Result<Bytes, Problem> {
+        self.read_within(body, BODY_MAX).await
+    }
+
+    async fn read_within(self, body: RequestBody, most: usize) -> Result<Bytes, Problem> {
         let room = Room::Api(&self.door.api_bodies, Holder::Visitors);
         let within = self.door.options.body_timeout;
-        let read = body::read_in(body, BODY_MAX, within, Some(room)).await;
-        read.map_err(|fault| of_body(fault, "a form", BODY_MAX))
+        let read = body::read_in(body, most, within, Some(room)).await;
+        read.map_err(|fault| of_body(fault, "a form", most))
     }
 
     fn jar(self) -> Jar {

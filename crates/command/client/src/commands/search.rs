@@ -63,7 +63,7 @@ pub async fn run(
     context: Context,
     settings: RegistrySettings,
 ) -> Result<ExitCode, Failure> {
-    let words = words(&args.words)?;
+    let words = words_of(&args.words)?;
     let address = settings.address(&args.registry)?;
     let mut cache = RegistryCache::open(&context.daemon.data);
     let (hits, is_cut, unread) = match args.registry.offline {
@@ -103,7 +103,10 @@ pub async fn run(
 }
 
 /// The words in small letters, each once.
-fn words(given: &[String]) -> Result<Vec<String>, Failure> {
+///
+/// # Errors
+/// When there is no word, or there are too many.
+pub fn words_of(given: &[String]) -> Result<Vec<String>, Failure> {
     let mut words: Vec<String> = Vec::new();
     let all = given.iter().flat_map(|text| text.split_whitespace()).map(str::to_lowercase);
     for word in all {
@@ -248,7 +251,7 @@ mod tests {
     #[test]
     fn words_are_in_small_letters_and_limited_in_number() {
         let given =
-            |texts: &[&str]| words(&texts.iter().map(|t| (*t).to_owned()).collect::<Vec<_>>());
+            |texts: &[&str]| words_of(&texts.iter().map(|t| (*t).to_owned()).collect::<Vec<_>>());
         assert_eq!(given(&["GitHub issues", "github"]).unwrap(), ["github", "issues"]);
         assert!(given(&[" "]).is_err());
         assert!(given(&["a b c d e f"]).unwrap_err().message.contains("at most 5"));

@@ -34,6 +34,7 @@ use super::{
     ConnectionOptions, SignIn, TlsPlace, connections, journal, keys, keys::KeyPlace,
     layers::Layers, oauth, shared_clients, signin, tls, variables,
 };
+use crate::public_servers::Registry;
 
 /// A gibibyte: five shares of the largest size.
 const SHARES_BYTES: u64 = 1 << 30;
@@ -240,6 +241,7 @@ impl Settings {
             allowed_hosts,
             allowed_origins: self.allowed_origins.clone(),
             admin_token: Some(admin),
+            public_servers: Some(Arc::new(Registry(self.registry()))),
             api_body_bytes: self.held.api_body_bytes,
             replay: ReplayLimits { total_bytes: self.held.replay_bytes, ..usual.replay },
             ..usual

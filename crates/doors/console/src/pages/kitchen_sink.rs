@@ -8,6 +8,7 @@ use narthex_model::{ServerState, command::narthex};
 use super::{
     fault::Fault,
     home::{Asking, Counted, HeldBack, HomePage, Now, Runs, Step},
+    secrets::{self, SecretRow},
     server::{definitions::DefinitionList, log::Log, samples, tools::Tools},
     servers::{ServerFilters, ServerList, ServerRow, Stage, Tested},
 };
@@ -40,6 +41,7 @@ pub struct KitchenSink {
     fault: Fault,
     empty: Empty,
     fields: Vec<Field>,
+    secrets: Vec<SecretRow>,
 }
 
 /// The page with samples.
@@ -73,6 +75,7 @@ pub fn sample_of(more: &str) -> KitchenSink {
         fault: fault_of(more),
         empty: empty(),
         fields: fields(more),
+        secrets: secrets::samples::rows(more),
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use scraper::{Html, Selector};
 
 use super::{
-    fault, home, kitchen_sink, onward, search,
+    fault, home, kitchen_sink, onward, registry, search, secrets,
     server::{sample_pages, samples},
     servers,
 };
@@ -62,6 +62,7 @@ fn pages(text: &str) -> Vec<(&'static str, String)> {
     };
     let mut all = of_servers(text);
     all.extend(of_server(text));
+    all.extend(of_secrets(text));
     all.extend([
         ("kitchen sink", html(&kitchen_sink::sample_of(text))),
         ("home", html(&home)),
@@ -73,6 +74,19 @@ fn pages(text: &str) -> Vec<(&'static str, String)> {
         ("fault part", html(&fault::FaultPart { fault: fault() })),
     ]);
     all
+}
+
+/// The pages of secrets and of the registry.
+fn of_secrets(text: &str) -> Vec<(&'static str, String)> {
+    let frame = || kitchen_sink::frame_of(text);
+    vec![
+        ("secrets", html(&secrets::samples::list(frame(), text))),
+        ("secret new", html(&secrets::samples::new(frame(), text))),
+        ("secret clear", html(&secrets::samples::clear(frame(), text))),
+        ("registry", html(&registry::samples::found(frame(), text))),
+        ("registry fault", html(&registry::samples::failed(frame(), text))),
+        ("registry server", html(&registry::samples::server(frame(), text))),
+    ]
 }
 
 /// The pages of servers.

@@ -11,6 +11,8 @@ use super::Words;
 pub struct Field {
     /// The name under which the form sends the value.
     pub name: String,
+    /// The row of the field, on a page that has several fields of this name.
+    pub place: String,
     /// The words before the input.
     pub label: Words,
     /// The input with its value.
@@ -87,6 +89,7 @@ impl Field {
     pub fn new(name: impl Into<String>, label: &str, input: Input) -> Self {
         Self {
             name: name.into(),
+            place: String::new(),
             label: Words::new(label),
             input,
             help: None,
@@ -101,6 +104,12 @@ impl Field {
     #[must_use]
     pub fn help(self, sentence: &str) -> Self {
         Self { help: Some(Words::new(sentence)), ..self }
+    }
+
+    /// The same field in a row, on a page that has several fields of its name.
+    #[must_use]
+    pub fn in_row(self, place: &str) -> Self {
+        Self { place: place.to_owned(), ..self }
     }
 
     /// The same field with the reason why its value was refused, if there is one.
@@ -127,11 +136,12 @@ impl Field {
         Self { off: Some(Words::new(why)), ..self }
     }
 
-    /// The id of the input: other names have other ids, and none has a space.
+    /// The id of the input: other names and rows have other ids, and none has a space.
     #[must_use]
     pub fn id(&self) -> String {
         let mut id = "f-".to_owned();
-        for c in self.name.chars() {
+        let slash = if self.place.is_empty() { "" } else { "/" };
+        for c in self.place.chars().chain(slash.chars()).chain(self.name.chars()) {
             match c {
                 'a'..='z' | 'A'..='Z' | '0'..='9' => id.push(c),
                 // Writing to a `String` never fails.
@@ -218,6 +228,8 @@ mod tests {
         let ids: std::collections::BTreeSet<_> = names.iter().map(|name| id(name)).collect();
         assert_eq!(ids.len(), names.len());
         assert!(ids.iter().all(|id| !id.contains([' ', '"', '.'])), "{ids:?}");
+        let row = |place: &str| Field::new("a", "Name", Input::line("")).in_row(place).id();
+        assert_eq!((row(""), row("B")), (id("a"), "f-B-2f-a".to_owned()));
     }
 
     #[test]

@@ -19,7 +19,11 @@ use super::{
     viewer::Viewer,
     waits::Waits,
 };
-use crate::{Access, problem::Problem, routes::EVERY};
+use crate::{
+    Access,
+    problem::Problem,
+    routes::{EVERY, NAMES},
+};
 
 /// The page.
 pub(super) const PAGES: &[Page] =
@@ -42,6 +46,7 @@ const SOURCES: &[Source] = &[
     ("Servers", |viewer, text| Box::pin(async move { Ok(servers(viewer, text)) })),
     ("Tools", |viewer, text| Box::pin(async move { Ok(tools(viewer, text)) })),
     ("Requests", |viewer, text| Box::pin(requests(viewer, text))),
+    ("Secrets", |viewer, text| Box::pin(secrets(viewer, text))),
 ];
 
 async fn show(viewer: &Viewer<'_>) -> Answered {
@@ -122,6 +127,22 @@ async fn requests(viewer: &Viewer<'_>, text: &str) -> Result<Vec<Found>, Problem
             about: Words::new("an agent that waits for a decision"),
         };
         agent.to_lowercase().contains(text).then_some(found)
+    });
+    Ok(found.take(SHOWN + 1).collect())
+}
+
+/// The names of secrets that are set.
+async fn secrets(viewer: &Viewer<'_>, text: &str) -> Result<Vec<Found>, Problem> {
+    if !viewer.may(Access::Member(NAMES)) || viewer.control().vault().is_err() {
+        return Ok(Vec::new());
+    }
+    let all = viewer.control().secrets(&viewer.workspace).await?;
+    let named = all.iter().filter(|one| one.is_set());
+    let named = named.filter(|one| one.name.as_str().to_lowercase().contains(text));
+    let found = named.map(|one| Found {
+        href: viewer.path(&format!("secrets?q={}", one.name.as_str())),
+        name: Words::new(one.name.as_str()),
+        about: Words::new("a secret"),
     });
     Ok(found.take(SHOWN + 1).collect())
 }

@@ -116,6 +116,17 @@ impl<'a> Viewer<'a> {
         Ok(form)
     }
 
+    /// Reads a form of at most this many bytes, and checks that it is ours.
+    pub(super) async fn form_within<F: Form>(
+        &self,
+        body: RequestBody,
+        most: usize,
+    ) -> Result<F, Problem> {
+        let form: F = self.browser.form_within(body, most).await?;
+        self.browser.checked_session(Some(form.csrf()))?;
+        Ok(form)
+    }
+
     /// True if the script asks for a part of a page.
     pub(super) fn wants_part(&self) -> bool {
         is_part(self.browser.parts)

@@ -16,6 +16,7 @@ use crate::{
     post::is_json,
     problem::Problem,
     respond,
+    secret_users::{SecretUsers, TOLD, TOO_SHORT, uses},
     servers::changes::of_body,
     shapes::{KeyRotation, SecretCleared, SecretRun, SecretStored, SecretSummary, SecretVersion},
 };
@@ -23,21 +24,13 @@ use crate::{
 /// Enough bytes for the longest value with every byte escaped.
 const BODY_MAX: usize = 512 * 1024;
 
-/// The warning about a value that is so short that redaction would find it everywhere.
-const TOO_SHORT: &str = "the value is too short to be redacted in results, logs and the audit: it \
-                         has fewer than 6 bytes, or is a number of fewer than 8 digits";
-
-/// The warning after clearing a secret that agents have in their own environment.
-const TOLD: &str = "agents that were started with the value still have it, and narthex cannot take \
-                    it back: revoke the value where it was issued, and end these agents";
-
 impl Asked<'_> {
     pub(super) async fn secrets(&self) -> Answered {
         let workspace = self.workspace()?;
         let all = self.control()?.secrets(&workspace).await?;
         // The places contain names of the catalog.
         let uses = match self.principal.may_read_catalog(&workspace) {
-            true => Some(self.secret_uses(&workspace).await?),
+            true => Some(uses(self.door, self.control()?, &workspace).await?),
             false => None,
         };
         let shown = |one: &narthex_model::SecretSummary| match &uses {
@@ -45,17 +38,6 @@ impl Asked<'_> {
             None => summary(one, &SecretUses::default()).without_catalog(),
         };
         self.page(all, |one| one.name.as_str(), shown)
-    }
-
-    /// The places in the catalog, in channels and in webhooks that refer to secrets.
-    async fn secret_uses(&self, workspace: &WorkspaceId) -> Result<SecretUses, Problem> {
-        let mut uses = self.control()?.secret_uses(workspace).await?;
-        if let Some(outbound) = &self.door.options.outbound {
-            for (name, places) in outbound.secret_uses(workspace).await? {
-                uses.entry(name).or_default().extend(places);
-            }
-        }
-        Ok(uses)
     }
 
     pub(super) async fn change_secret(&self, body: RequestBody) -> Answered {
@@ -81,21 +63,16 @@ impl Asked<'_> {
 
     /// Clears a secret, and answers with its users and the live runs that held it.
     async fn clear_secret(&self, workspace: &WorkspaceId, name: &SecretName) -> Answered {
-        let control = self.control()?;
-        let users = self.secret_uses(workspace).await?.remove(name.as_str()).unwrap_or_default();
-        let runs = match &self.door.options.runs {
-            Some(runs) => runs.secret_runs(workspace, name).await?,
-            None => Vec::new(),
-        };
-        control.secret_clear(workspace, name, &self.by()).await?;
-        let bound = control.env_bindings_of(workspace, name).await?;
-        let keeps = !bound.is_empty() || runs.iter().any(|run| !run.env.is_empty());
-        if !keeps && users.is_empty() && runs.is_empty() {
+        let (control, by) = (self.control()?, self.by());
+        let users = SecretUsers::clear(self.door, control, workspace, name, &by).await?;
+        if users.are_none() {
             return Ok(respond::empty(StatusCode::NO_CONTENT));
         }
+        let keeps = users.keep_the_value();
+        let SecretUsers { places, runs, bound } = users;
         Ok(ok(&SecretCleared {
             name: name.into(),
-            used_by: users,
+            used_by: places,
             runs: runs.iter().map(holder).collect(),
             env_bindings: (!bound.is_empty()).then(|| bound.into_iter().map(Into::into).collect()),
             warning: keeps.then(|| TOLD.to_owned()),

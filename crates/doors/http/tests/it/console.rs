@@ -1,6 +1,8 @@
 //! Tests of the console's pages: their frame, their rights, and their files.
 
 mod home;
+mod registry;
+mod secrets;
 mod server;
 mod servers;
 
@@ -20,7 +22,7 @@ const FORM: &str = "application/x-www-form-urlencoded";
 
 /// The path of a page in a workspace, with a server for a name in braces.
 fn filled(workspace: &str, path: &str) -> String {
-    format!("/w/{workspace}/{}", path.replace("{name}", "one"))
+    format!("/w/{workspace}/{}", path.replace("{name}", "one").replace("{secret}", "SOME_KEY"))
 }
 
 fn all(page: &Html, selector: &str) -> Vec<String> {

@@ -31,6 +31,8 @@ mod ready;
 #[cfg(test)]
 mod resume;
 #[cfg(test)]
+mod shelf;
+#[cfg(test)]
 mod signin;
 #[cfg(test)]
 mod vfs;

@@ -29,7 +29,10 @@ use narthex_vault::{KeyFile, SealedBackend, Vault};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::world::{ADMIN, Answer, Builder, World, registry, whole};
+use crate::{
+    shelf::Shelf,
+    world::{ADMIN, Answer, Builder, World, registry, whole},
+};
 
 /// A time limit that no test here reaches.
 pub(super) const SOON: Duration = Duration::from_secs(60);
@@ -240,6 +243,7 @@ impl Api {
             options.control = Some(given);
             options.runs = Some(runs);
             options.outbound = Some(posting);
+            options.public_servers = Some(Arc::new(Shelf));
         });
         let api = Self { dir, world, control, outbound, local, runs: begun, fixture };
         let registry = api.control.registry();
