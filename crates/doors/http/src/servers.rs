@@ -47,8 +47,9 @@ use serde::Serialize;
 #[cfg(test)]
 pub(crate) use self::query::page_sizes;
 pub(crate) use self::{
-    access::page_of, events::EventTarget, grants::GrantTarget, outbound::OutboundTarget,
-    query::Query, shares::ShareTarget, watched::WatchTarget,
+    access::page_of, catalog::sees_all_of, catalog::server_definition, events::EventTarget,
+    grants::GrantTarget, names::gates_unmatched, outbound::OutboundTarget, query::Query,
+    shares::ShareTarget, watched::WatchTarget,
 };
 use crate::{
     Access,

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use scraper::{Html, Selector};
 
-use super::{fault, home, kitchen_sink, onward, search, servers};
+use super::{catalog, fault, home, kitchen_sink, onward, search, servers};
 use crate::{
     html,
     parts::{Moment, State, Words},
@@ -57,6 +57,7 @@ fn pages(text: &str) -> Vec<(&'static str, String)> {
         back: "/w/default/servers".to_owned(),
     };
     let mut all = of_servers(text);
+    all.extend(of_catalog(text));
     all.extend([
         ("kitchen sink", html(&kitchen_sink::sample_of(text))),
         ("home", html(&home)),
@@ -94,6 +95,17 @@ fn of_servers(text: &str) -> Vec<(&'static str, String)> {
         ("server tools", html(&tools)),
         ("server test", html(&test)),
         ("server test part", html(&part)),
+    ]
+}
+
+/// The pages of the catalog.
+fn of_catalog(text: &str) -> Vec<(&'static str, String)> {
+    let frame = || kitchen_sink::frame_of(text);
+    vec![
+        ("catalog", html(&catalog::samples::list(frame(), text))),
+        ("catalog entry", html(&catalog::samples::entry(frame(), text))),
+        ("catalog edit", html(&catalog::samples::edit(frame(), text))),
+        ("catalog remove", html(&catalog::samples::remove(frame(), text))),
     ]
 }
 

@@ -55,7 +55,7 @@ fn servers_of_the_catalog_and_manifests_are_known() {
     }
 }
 
-/// E99: a value that looks like a secret is known as one, and is not in the converted server.
+/// D7: a value that looks like a secret is known as one, and is not in the converted server.
 #[test]
 fn a_literal_secret_is_known_and_not_kept() {
     let text = r#"{ "mcpServers": { "docs": { "url": "https://docs.example.com/mcp",
