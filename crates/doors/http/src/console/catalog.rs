@@ -20,7 +20,7 @@ use serde_json::Value;
 
 use self::{
     draft::Shape,
-    paths::{row, sees_all, target},
+    paths::{CHANGE, READ, row, sees_all, target},
 };
 use super::{
     answer::{self, Answered},
@@ -28,11 +28,7 @@ use super::{
     page::Page,
     viewer::Viewer,
 };
-use crate::{
-    Access,
-    routes::{ADMIN, AUTHOR},
-    servers::Query,
-};
+use crate::servers::Query;
 
 /// The list, an entry, its form, and its removal.
 pub(super) const PAGES: &[Page] = &[
@@ -48,10 +44,6 @@ pub(super) const PAGES: &[Page] = &[
     }),
 ];
 
-/// The access of those who read entries, or the parts of them that authors see.
-const READ: Access = Access::Member(AUTHOR);
-/// The access of those who change entries.
-const CHANGE: Access = Access::Member(ADMIN);
 /// Number of rows of one page, which keeps the page under 100 KB.
 const PAGE: usize = 40;
 /// The parameters of the address: the filters, the place of the page, and the last action.
@@ -85,7 +77,7 @@ async fn list(viewer: &Viewer<'_>) -> Answered {
     let next = rest.next().and(shown.last()).map(|last| {
         address(viewer, &[("q", query.text("q")), ("is", wanted), ("after", &last.id)])
     });
-    let users = |object: &CatalogObject| all.users.get(&object.id).map_or(&[][..], |all| all);
+    let users = |object: &CatalogObject| all.users.get(&object.id).map_or(&[][..], Vec::as_slice);
     let page = CatalogPage {
         frame,
         filtered: Words::within(query.text("q"), 200),

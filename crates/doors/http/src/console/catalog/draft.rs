@@ -74,7 +74,7 @@ pub(super) struct KeyRow {
 pub(super) struct ValueRow {
     pub(super) key: String,
     pub(super) value: String,
-    /// True if the stored value is a literal that no page shows, and stays while the field is empty.
+    /// True if the stored value is a literal that no page shows. It stays while the field is empty.
     pub(super) is_kept: bool,
 }
 

@@ -11,9 +11,8 @@ use narthex_model::{CatalogKind, command::narthex};
 use serde_json::{Map, Value};
 
 use super::{
-    CHANGE,
     draft::{Draft, is_literal, visible},
-    paths::{path, row, sees_all},
+    paths::{CHANGE, path, row, sees_all},
 };
 use crate::{
     console::{
@@ -41,7 +40,7 @@ pub(super) async fn show(viewer: &Viewer<'_>) -> Answered {
         // The refusal is that of the API.
         None => stored(viewer, &id).await?,
     };
-    let users = all.users.get(&object.id).map_or(&[][..], |all| all);
+    let users = all.users.get(&object.id).map_or(&[][..], Vec::as_slice);
     let told = (query.text("done") == "saved").then(|| Told {
         sentence: Words::new(&format!("{} is saved.", object.id)),
         is_failure: false,

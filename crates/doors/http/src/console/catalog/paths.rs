@@ -11,10 +11,16 @@ use serde_json::Value;
 
 use super::draft::Shape;
 use crate::{
+    Access,
     console::viewer::Viewer,
+    routes::{ADMIN, AUTHOR},
     servers::{sees_all_of, server_definition},
 };
 
+/// The access of those who read entries, or the parts of them that authors see.
+pub(super) const READ: Access = Access::Member(AUTHOR);
+/// The access of those who change entries.
+pub(super) const CHANGE: Access = Access::Member(ADMIN);
 /// The characters of ids that are escaped in paths.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.');
 /// Number of users that a row names.

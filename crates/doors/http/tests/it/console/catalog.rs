@@ -1,4 +1,4 @@
-//! Tests of the catalog: the list, the form with its rows, pasted texts, conflicts, and the removal.
+//! Tests of the catalog: the list, the form with its rows, pasted texts, conflicts, removals.
 
 use http::StatusCode;
 use scraper::Html;

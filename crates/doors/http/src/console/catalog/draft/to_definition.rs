@@ -77,7 +77,8 @@ impl Draft {
             }
             if self.has_literal(row) {
                 let text = "a secret is named here, and not written: use `${NAME}`, and store its \
-                            value on the page Secrets. What was sent is not shown again. A key that is no secret is declared above";
+                            value on the page Secrets. What was sent is not shown again. Declare \
+                            the key above if it is no secret";
                 making.faults.push(Fault::at(&field, text));
                 continue;
             }

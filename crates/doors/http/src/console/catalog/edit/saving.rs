@@ -1,4 +1,5 @@
-//! Checks the form as `POST …/validate` does, and saves it if it is still about the stored version.
+//! Checks the form as `POST …/validate` does, and saves it unless the stored entry has changed
+//! since it was opened.
 
 use http::StatusCode;
 use narthex_console::{pages::catalog::form::Line, parts::Words};

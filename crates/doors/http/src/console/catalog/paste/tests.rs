@@ -41,9 +41,9 @@ fn d7_an_entry_fills_the_form_in() {
 fn s27_a_literal_secret_is_not_shown_again() {
     let mut draft = Draft::default();
     for text in [
-        r#"{ "mcpServers": { "docs": { "command": "x", "env": { "API_KEY": "canary-value-1" } } } }"#,
+        r#"{ "mcpServers": { "docs": { "command": "x", "env": { "API_KEY": "canary-1234" } } } }"#,
         r#"{ "id": "docs", "command": "x", "default_config": { "API_KEY": "canary-value-1" } }"#,
-        r#"{ "mcpServers": { "docs": { "command": "x", "env": { "API_KEY": "canary-value-1 } } } }"#,
+        r#"{ "mcpServers": { "docs": { "command": "x", "env": { "API_KEY": "canary-1234 } } } }"#,
         r#"{ "mcpServers": { "a": { "command": "x", "args": ["--token", "canary-value-1"] } } }"#,
     ] {
         let paste = read(&mut draft, text, None, false);
