@@ -169,6 +169,11 @@ async fn d7_a_pasted_entry_is_read_into_the_form() {
     {
         assert!(fields.contains(&(name.to_owned(), value.to_owned())), "{name}: {fields:?}");
     }
+    let unset = press(&browser, &page, "save", &[]).await;
+    let unset = page_of(&unset, StatusCode::UNPROCESSABLE_ENTITY);
+    assert_eq!(values(&unset, "[aria-invalid]", "name"), ["value.0.value"]);
+    let secret = "/api/workspaces/default/secrets/ISSUES_TOKEN";
+    site.api.send("PUT", secret, r#"{"value":"canary"}"#).await.succeeded();
     let saved = press(&browser, &page, "save", &[]).await;
     assert_eq!(saved.status, StatusCode::SEE_OTHER, "{}", saved.text());
     let definition = stored(&site, "issues").await;
@@ -258,7 +263,9 @@ async fn x_d12_authors_read_a_part_and_change_nothing() {
     let place = format!("/api/workspaces/default/members/{}", bob["id"].as_str().unwrap());
     site.api.send("PUT", &place, r#"{"roles":["author"]}"#).await.succeeded();
     let browser = site.browser("bob").await;
-    for path in [LIST.to_owned(), format!("{LIST}/docs"), format!("{LIST}?q=docs-server")] {
+    let found = browser.see(&format!("{LIST}?q=docs-server")).await;
+    assert!(all(&found, "#catalog").remove(0).contains("No server fits"));
+    for path in [LIST.to_owned(), format!("{LIST}/docs")] {
         let answer = browser.look(&path).await;
         assert_eq!(answer.status, StatusCode::OK, "{path}");
         let page = Html::parse_document(answer.text());
