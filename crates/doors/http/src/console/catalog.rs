@@ -1,12 +1,17 @@
 //! The catalog: the servers of a workspace that agents attach, their forms, and their removal.
 
+mod after;
 mod draft;
 mod edit;
 mod entry;
 mod fields;
+mod from_definition;
 mod paste;
 mod paths;
 mod remove;
+mod saving;
+mod to_definition;
+mod value;
 
 use http::StatusCode;
 use narthex_console::{

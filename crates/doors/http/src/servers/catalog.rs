@@ -232,9 +232,10 @@ impl Asked<'_> {
     }
 }
 
-/// True if a caller sees the whole definition. Only admins see how servers are reached and
-/// configured (X-D12). Only admins and authors see the values that agents and capabilities set
-/// (D39).
+/// True if a caller sees the whole definition.
+///
+/// Only admins see how servers are reached and configured (X-D12). Only admins and authors see the
+/// values that agents and capabilities set (D39).
 pub(crate) fn sees_all_of(
     principal: &Principal,
     kind: CatalogKind,

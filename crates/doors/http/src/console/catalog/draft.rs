@@ -2,20 +2,14 @@
 //!
 //! Nothing is lost: a member that no field can show exactly stays in [`Draft::rest`], as JSON.
 
-mod from_definition;
-mod to_definition;
-
 use std::collections::BTreeMap;
 
 use narthex_console::parts::form::line_breaks;
 use narthex_control::{FieldCode, FieldError};
-use narthex_model::{SecretReference, is_secret_name, json::Place};
+use narthex_model::{is_secret_name, json::Place};
 use serde_json::Value;
 
-pub(super) use self::{
-    from_definition::{visible, written},
-    to_definition::decoded,
-};
+use super::value::{decoded, is_literal};
 
 /// Maximum number of rows of a kind: a form is at most 64 KiB long.
 const ROWS_MAX: usize = 400;
@@ -286,15 +280,6 @@ impl Draft {
 fn below<'p>(at: &'p str, outer: &Place) -> Option<&'p str> {
     let rest = at.strip_prefix(&outer.to_string())?;
     (rest.is_empty() || rest.starts_with(['.', '['])).then_some(rest)
-}
-
-/// True for a value that is written out: neither empty, nor a reference or another placeholder.
-pub(super) fn is_literal(value: &Value) -> bool {
-    match value {
-        Value::Null => false,
-        Value::String(text) => !text.is_empty() && !text.contains("${"),
-        other => SecretReference::from_json(other).is_err(),
-    }
 }
 
 #[cfg(test)]

@@ -1,37 +1,22 @@
 //! The form of an entry: opened, filled in from a text, checked, and saved.
 
-mod saving;
-
 use std::collections::BTreeMap;
 
-use http::StatusCode;
-use narthex_console::{
-    html,
-    pages::catalog::{
-        CatalogEditPage,
-        form::{Outcome, Paste},
-    },
-    parts::{Same, Words},
-};
-use narthex_model::command::narthex;
+use narthex_console::{pages::catalog::form::Paste, parts::Words};
 use serde::Deserialize;
-use serde_json::Value;
 
 use super::{
-    draft::{Draft, Fault, KeyRow, ValueRow},
+    after::{After, Subject, page},
+    draft::{Draft, KeyRow, ValueRow},
     entry::stored,
-    fields::{self, Around},
-    paste,
-    paths::path,
+    fields, paste, saving,
 };
 use crate::{
     body::RequestBody,
     console::{
-        answer::{self, Answered},
-        frame::{Head, frame},
+        answer::Answered,
         viewer::{Form, Viewer},
     },
-    problem::Problem,
 };
 
 /// The fields of a form, by name.
@@ -45,38 +30,6 @@ struct Sent {
 impl Form for Sent {
     fn csrf(&self) -> &str {
         &self.csrf
-    }
-}
-
-/// The entry that a form is about.
-struct Subject {
-    /// The id of a stored entry; `None` for a new one.
-    id: Option<String>,
-    /// The version tag that the form has; empty for a new entry.
-    tag: String,
-}
-
-/// A form after one of its buttons.
-struct After {
-    draft: Draft,
-    subject: Subject,
-    paste: Paste,
-    faults: Vec<Fault>,
-    outcome: Outcome,
-    status: StatusCode,
-}
-
-impl After {
-    /// A form without a result.
-    fn new(draft: Draft, subject: Subject) -> Self {
-        Self {
-            draft,
-            subject,
-            paste: fields::paste("", false),
-            faults: Vec::new(),
-            outcome: Outcome::default(),
-            status: StatusCode::OK,
-        }
     }
 }
 
@@ -166,49 +119,4 @@ fn drop_row<R>(rows: &mut Vec<R>, n: &str) {
     if let Some(n) = n {
         rows.remove(n);
     }
-}
-
-/// The page with the form.
-async fn page(viewer: &Viewer<'_>, after: After) -> Answered {
-    let After { draft, subject, paste, faults, outcome, status } = after;
-    let Subject { id, tag } = subject;
-    let all = format!("/api/workspaces/{}/mcp-servers", viewer.workspace);
-    let command = narthex("servers apply -f FILE", &[]).in_workspace(&viewer.workspace);
-    let (title, request, action, back) = match &id {
-        Some(id) => (
-            format!("Edit {id}"),
-            format!("PUT {all}/{id}"),
-            path(viewer, id, "save"),
-            path(viewer, id, ""),
-        ),
-        None => (
-            "Add a server".to_owned(),
-            format!("POST {all}"),
-            viewer.path("catalog/new/save"),
-            viewer.path("catalog"),
-        ),
-    };
-    let head = Head {
-        title: Words::within(&title, 120),
-        sentence: "How the server is reached, and which configuration it takes. Nothing is stored \
-                   before you save.",
-        same: Some(Same::new(&command.to_string(), &request)),
-    };
-    let is_fixed = id.is_some();
-    let around = Around { action, tag, is_fixed, paste, faults, outcome };
-    let page = CatalogEditPage {
-        frame: frame(viewer, head).await?,
-        form: fields::form(&draft, around),
-        back,
-    };
-    Ok(answer::page(status, html(&page)))
-}
-
-/// The stored definition, whose literal values stay; null without one.
-async fn before(viewer: &Viewer<'_>, after: &After) -> Result<Value, Problem> {
-    let Some(id) = &after.subject.id else { return Ok(Value::Null) };
-    if !after.draft.values.iter().any(|row| row.is_kept) {
-        return Ok(Value::Null);
-    }
-    Ok(stored(viewer, id).await?.definition.unwrap_or_default())
 }

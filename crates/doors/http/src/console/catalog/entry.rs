@@ -11,8 +11,9 @@ use narthex_model::{CatalogKind, command::narthex};
 use serde_json::{Map, Value};
 
 use super::{
-    draft::{Draft, is_literal, visible},
+    draft::Draft,
     paths::{CHANGE, path, row, sees_all},
+    value::{is_literal, visible},
 };
 use crate::{
     console::{

@@ -13,6 +13,7 @@ use serde_json::{Map, Value};
 use super::{
     draft::{Draft, Shape, ValueRow},
     fields,
+    value::written,
 };
 
 /// Maximum number of servers among which a person chooses.
@@ -288,7 +289,7 @@ fn merge_rest(own: &mut String, read: String) {
     let both = (serde_json::from_str(own), serde_json::from_str(&read));
     if let (Ok(Value::Object(mut members)), Ok(Value::Object(new))) = both {
         members.extend(new);
-        *own = super::draft::written(&members);
+        *own = written(&members);
     } else {
         own.push('\n');
         own.push_str(&read);

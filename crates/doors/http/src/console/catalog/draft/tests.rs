@@ -4,7 +4,8 @@ use narthex_control::FieldError;
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::{from_definition::encoded, *};
+use super::*;
+use crate::console::catalog::value::encoded;
 
 fn round(definition: &Value) -> Value {
     let draft = Draft::of_definition(definition);

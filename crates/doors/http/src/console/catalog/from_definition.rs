@@ -3,11 +3,14 @@
 use narthex_model::is_unseen;
 use serde_json::{Map, Value};
 
-use super::{Draft, KeyRow, Shape, TYPES, ValueRow, decoded, is_literal};
+use super::{
+    draft::{Draft, KeyRow, Shape, TYPES, ValueRow},
+    value::{encoded, is_literal, written},
+};
 
 impl Draft {
     /// The fields for a definition, as it is stored or written.
-    pub(in crate::console::catalog) fn of_definition(definition: &Value) -> Self {
+    pub(super) fn of_definition(definition: &Value) -> Self {
         let mut rest = definition.as_object().cloned().unwrap_or_default();
         let shape = Shape::of(definition).unwrap_or_default();
         let is_sse = transport(&mut rest, shape);
@@ -136,38 +139,6 @@ fn values(rest: &mut Map<String, Value>, draft: &Draft) -> Vec<ValueRow> {
         rest.remove("default_config");
     }
     rows.unwrap_or_default()
-}
-
-/// A value as the text of a field: the opposite of [`decoded`].
-pub(super) fn encoded(value: &Value, value_type: Option<&str>) -> String {
-    match value {
-        Value::String(text) if decoded(text, value_type) == *value => text.clone(),
-        other => other.to_string(),
-    }
-}
-
-/// Members as JSON; empty without any. What cannot be seen is written as an escape.
-pub(in crate::console::catalog) fn written(members: &Map<String, Value>) -> String {
-    if members.is_empty() {
-        return String::new();
-    }
-    visible(&format!("{:#}", Value::Object(members.clone())))
-}
-
-/// JSON in which each character can be seen.
-pub(in crate::console::catalog) fn visible(json: &str) -> String {
-    let mut text = String::with_capacity(json.len());
-    for c in json.chars() {
-        if c == '\n' || !is_unseen(c) {
-            text.push(c);
-        } else {
-            let mut units = [0; 2];
-            for unit in c.encode_utf16(&mut units) {
-                text.push_str(&format!("\\u{unit:04x}"));
-            }
-        }
-    }
-    text
 }
 
 /// True for a text that an input of one line shows as it is.

@@ -11,12 +11,11 @@ use narthex_model::{CatalogKind, ErrorKind};
 use serde_json::Value;
 
 use super::{
-    super::{
-        draft::{Draft, Fault, visible},
-        entry::shown,
-        paths::path,
-    },
-    After, before, page,
+    after::{After, before, page},
+    draft::{Draft, Fault},
+    entry::shown,
+    paths::path,
+    value::visible,
 };
 use crate::{
     console::{

@@ -2,15 +2,17 @@
 
 use std::collections::BTreeSet;
 
-use narthex_model::{SecretReference, json::Node};
 use serde_json::{Map, Value};
 
-use super::{Draft, Fault, KeyRow};
+use super::{
+    draft::{Draft, Fault, KeyRow},
+    value::{decoded, json},
+};
 
 impl Draft {
     /// The definition for the fields, and the faults that the form itself has. `stored` is the
     /// definition whose literal values stay.
-    pub(in crate::console::catalog) fn definition(&self, stored: &Value) -> (Value, Vec<Fault>) {
+    pub(super) fn definition(&self, stored: &Value) -> (Value, Vec<Fault>) {
         let mut making = Making::default();
         if let Some(rest) = making.members("rest", &self.rest) {
             making.object = rest;
@@ -162,25 +164,4 @@ fn key_of(making: &mut Making, n: usize, row: &KeyRow) -> Map<String, Value> {
         }
     }
     key
-}
-
-/// The value of a field's text. Text is text, unless the key has another type. JSON is read for a
-/// text in quotes, for null, and for a reference in its long form.
-pub(in crate::console::catalog) fn decoded(text: &str, value_type: Option<&str>) -> Value {
-    let Ok(value) = json(text) else { return text.into() };
-    let is_marked = matches!(value, Value::Null | Value::String(_))
-        || SecretReference::from_json(&value).is_ok();
-    match value_type {
-        Some("string") if !is_marked => text.into(),
-        _ => value,
-    }
-}
-
-/// The text as JSON, without keys that are given twice.
-fn json(text: &str) -> Result<Value, String> {
-    let node = Node::parse(text.as_bytes()).map_err(|problem| problem.to_string())?;
-    match node.keys_given_twice().first() {
-        Some(place) => Err(format!("`{place}` is given twice; keep one")),
-        None => Ok(node.to_value()),
-    }
 }
