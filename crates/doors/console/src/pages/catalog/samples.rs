@@ -100,9 +100,15 @@ pub fn entry(frame: Frame, more: &str) -> CatalogEntryPage {
     }
 }
 
-/// The form of a stored entry with each kind of result.
+/// The page with the form of a stored entry.
 #[must_use]
 pub fn edit(frame: Frame, more: &str) -> CatalogEditPage {
+    CatalogEditPage { frame, form: form(more), back: LIST.to_owned() }
+}
+
+/// The form of a stored entry with each kind of result.
+#[must_use]
+pub fn form(more: &str) -> EntryForm {
     let line = |name: &str, label: &str| {
         Field::new(name, &text(label, more), Input::line(&text("docs", more)))
     };
@@ -137,7 +143,7 @@ pub fn edit(frame: Frame, more: &str) -> CatalogEditPage {
             Line::Own(text("  \"name\": \"b\"", more)),
         ],
     };
-    let form = EntryForm {
+    EntryForm {
         action: format!("{LIST}/docs/save"),
         tag: "1-2".to_owned(),
         paste: Paste {
@@ -157,8 +163,7 @@ pub fn edit(frame: Frame, more: &str) -> CatalogEditPage {
         values: vec![row("Value of docs", "value.0.key", "drop.value.0")],
         rest: Field::new("rest", "Other members", Input::area(&text("{}", more), 6)),
         outcome,
-    };
-    CatalogEditPage { frame, form, back: LIST.to_owned() }
+    }
 }
 
 /// The page that removes an entry.

@@ -114,7 +114,7 @@ async fn saved(viewer: &Viewer<'_>, after: After, written: CatalogWritten) -> An
     page(viewer, after).await
 }
 
-/// The form again, beside the entry that somebody else has stored since. The next save replaces
+/// The form again, beside the entry that another person has stored since. The next save replaces
 /// that one.
 async fn conflict(viewer: &Viewer<'_>, mut after: After, own: &Value) -> Answered {
     let id = after.subject.id.clone().unwrap_or_default();
