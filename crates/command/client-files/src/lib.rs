@@ -3,7 +3,9 @@
 //! Other people and programs write these files as well. So an edit touches the bytes of one member
 //! only, and is refused where this cannot be done. [`edit`] and [`mod@file`] know no client.
 //! Formats of clients are data: [`clients`] has their rows, and [`servers`] reads entries by them.
+//! [`catalog`] converts what was read to servers of the catalog.
 
+pub mod catalog;
 pub mod clients;
 pub mod edit;
 pub mod file;

@@ -10,6 +10,7 @@ mod connections;
 mod export;
 mod parts;
 mod personal;
+mod servers;
 
 use std::{collections::BTreeSet, time::SystemTime};
 
@@ -17,7 +18,7 @@ use narthex_model::{CatalogKind, WorkspaceId, json::shortened};
 use narthex_store::{CatalogRow, Store};
 use serde_json::Value;
 
-pub use self::checks::never_starts;
+pub use self::checks::{CatalogUser, never_starts};
 use self::checks::{Definition, Stored};
 pub use narthex_catalog::fields::{CatalogError, FieldCode, FieldError, FieldWarning};
 
@@ -29,6 +30,7 @@ pub(crate) use self::connections::connection_event;
 pub use self::connections::{Connecting, UserConnection};
 pub use self::parts::AgentParts;
 pub use self::personal::connection_path;
+pub use self::servers::CatalogServers;
 use crate::{Control, ControlError, Page};
 
 /// A stored object of the catalog.

@@ -9,6 +9,7 @@
 //! file all pages.
 
 mod answer;
+mod catalog;
 mod frame;
 mod home;
 mod live;
@@ -64,8 +65,9 @@ const PAGES: Table = Table(&[
     home::PAGES,
     servers::PAGES,
     server::PAGES,
-    secrets::PAGES,
+    catalog::PAGES,
     registry::PAGES,
+    secrets::PAGES,
     search::PAGES,
     stream::PAGES,
 ]);

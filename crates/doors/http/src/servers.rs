@@ -47,13 +47,9 @@ use serde::Serialize;
 #[cfg(test)]
 pub(crate) use self::query::page_sizes;
 pub(crate) use self::{
-    access::page_of,
-    audit::{cursor as audit_cursor, place as audit_place},
-    events::EventTarget,
-    grants::GrantTarget,
-    outbound::OutboundTarget,
-    query::Query,
-    shares::ShareTarget,
+    access::page_of, audit::cursor as audit_cursor, audit::place as audit_place,
+    catalog::sees_all_of, catalog::server_definition, events::EventTarget, grants::GrantTarget,
+    names::gates_unmatched, outbound::OutboundTarget, query::Query, shares::ShareTarget,
     watched::WatchTarget,
 };
 use crate::{

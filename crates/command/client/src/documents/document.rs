@@ -8,10 +8,11 @@ use std::{
 
 use fs_err as fs;
 use narthex_client_files::{
+    catalog::OfClient,
     clients::{Client, Dialect},
     edit::{self, Lines},
     rewrite::parse as parse_of_client,
-    servers::{Placed, read_placed},
+    servers::read_placed,
 };
 use narthex_model::json::{Node, without_comments};
 use serde_json::Value;
@@ -34,13 +35,6 @@ pub struct Document {
     pub(crate) lines: Lines,
     /// The servers of a client's file, as the client writes them.
     pub(crate) of_client: Option<OfClient>,
-}
-
-/// The servers of a client's file.
-#[derive(Debug)]
-pub(crate) struct OfClient {
-    pub(crate) client: &'static Client,
-    pub(crate) servers: Vec<Placed>,
 }
 
 impl Document {

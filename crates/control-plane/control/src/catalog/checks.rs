@@ -1,6 +1,7 @@
 //! Checks an object against all others in its workspace.
 
 mod definition;
+mod users;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,6 +17,7 @@ use narthex_store::CatalogRow;
 use serde_json::Value;
 
 pub(super) use self::definition::Definition;
+pub use self::users::CatalogUser;
 use narthex_catalog::fields::{CatalogError, FieldCode, FieldError, FieldWarning};
 
 use crate::Variables;

@@ -6,6 +6,7 @@ use askama::Template;
 use narthex_model::{ServerState, command::narthex};
 
 use super::{
+    catalog::{self, form::EntryForm},
     fault::Fault,
     home::{Asking, Counted, HeldBack, HomePage, Now, Runs, Step},
     secrets::{self, SecretRow},
@@ -42,6 +43,7 @@ pub struct KitchenSink {
     empty: Empty,
     fields: Vec<Field>,
     secrets: Vec<SecretRow>,
+    form: EntryForm,
 }
 
 /// The page with samples.
@@ -76,6 +78,7 @@ pub fn sample_of(more: &str) -> KitchenSink {
         empty: empty(),
         fields: fields(more),
         secrets: secrets::samples::rows(more),
+        form: catalog::samples::form(more),
     }
 }
 

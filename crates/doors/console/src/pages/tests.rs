@@ -5,9 +5,8 @@ use std::collections::BTreeSet;
 use scraper::{Html, Selector};
 
 use super::{
-    fault, home, kitchen_sink, onward, registry, search, secrets,
-    server::{sample_pages, samples},
-    servers,
+    catalog, fault, home, kitchen_sink, onward, registry, search, secrets, server::sample_pages,
+    server::samples, servers,
 };
 use crate::{
     html,
@@ -63,6 +62,7 @@ fn pages(text: &str) -> Vec<(&'static str, String)> {
     let mut all = of_servers(text);
     all.extend(of_server(text));
     all.extend(of_secrets(text));
+    all.extend(of_catalog(text));
     all.extend([
         ("kitchen sink", html(&kitchen_sink::sample_of(text))),
         ("home", html(&home)),
@@ -117,6 +117,17 @@ fn of_server(text: &str) -> Vec<(&'static str, String)> {
         ("server log", html(&sample_pages::log_page(text))),
         ("server calls", html(&sample_pages::calls_page(text))),
         ("server runs", html(&sample_pages::runs_page(text))),
+    ]
+}
+
+/// The pages of the catalog.
+fn of_catalog(text: &str) -> Vec<(&'static str, String)> {
+    let frame = || kitchen_sink::frame_of(text);
+    vec![
+        ("catalog", html(&catalog::samples::list(frame(), text))),
+        ("catalog entry", html(&catalog::samples::entry(frame(), text))),
+        ("catalog edit", html(&catalog::samples::edit(frame(), text))),
+        ("catalog remove", html(&catalog::samples::remove(frame(), text))),
     ]
 }
 

@@ -10,6 +10,8 @@ use narthex_console::{
 };
 use narthex_control::decision_path;
 use narthex_gateway::shown;
+use narthex_model::CatalogKind;
+use serde_json::Value;
 
 use super::{
     answer::{self, Answered},
@@ -22,7 +24,7 @@ use super::{
 use crate::{
     Access,
     problem::Problem,
-    routes::{EVERY, NAMES},
+    routes::{AUTHOR, EVERY, NAMES},
 };
 
 /// The page.
@@ -31,6 +33,8 @@ pub(super) const PAGES: &[Page] =
 
 /// Number of results of one kind.
 const SHOWN: usize = 20;
+/// Number of entries of the catalog that are searched; its page searches all.
+const CATALOG: u32 = 1_000;
 /// Maximum number of characters of the searched text.
 const TEXT_MAX: usize = 200;
 
@@ -45,6 +49,7 @@ const SOURCES: &[Source] = &[
     ("Pages", |viewer, text| Box::pin(async move { Ok(pages(viewer, text)) })),
     ("Servers", |viewer, text| Box::pin(async move { Ok(servers(viewer, text)) })),
     ("Tools", |viewer, text| Box::pin(async move { Ok(tools(viewer, text)) })),
+    ("Catalog", |viewer, text| Box::pin(catalog(viewer, text))),
     ("Requests", |viewer, text| Box::pin(requests(viewer, text))),
     ("Secrets", |viewer, text| Box::pin(secrets(viewer, text))),
 ];
@@ -115,6 +120,29 @@ fn tools(viewer: &Viewer<'_>, text: &str) -> Vec<Found> {
         }
     }
     found
+}
+
+/// The servers of the catalog, for those who may list them.
+async fn catalog(viewer: &Viewer<'_>, text: &str) -> Result<Vec<Found>, Problem> {
+    if !viewer.may(Access::Member(AUTHOR)) {
+        return Ok(Vec::new());
+    }
+    let (control, kind) = (viewer.control(), CatalogKind::Server);
+    let page = control.catalog_list(&viewer.workspace, kind, "", CATALOG).await?;
+    let found = page.items.iter().filter_map(|object| {
+        let definition = object.definition.as_ref();
+        let name = definition.and_then(|one| one.get("name")).and_then(Value::as_str);
+        let name = name.unwrap_or(&object.id);
+        let has = |words: &str| words.to_lowercase().contains(text);
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        query.append_pair("q", &object.id);
+        (has(&object.id) || has(name)).then(|| Found {
+            href: viewer.path(&format!("catalog?{}", query.finish())),
+            name: Words::new(&object.id),
+            about: Words::new(&format!("a server of the catalog: {name}")),
+        })
+    });
+    Ok(found.take(SHOWN + 1).collect())
 }
 
 async fn requests(viewer: &Viewer<'_>, text: &str) -> Result<Vec<Found>, Problem> {

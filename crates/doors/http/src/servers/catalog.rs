@@ -10,8 +10,9 @@ use percent_encoding::percent_decode_str;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{Answered, Asked, document, ok, query::Query, transfer::Apart};
+use super::{Answered, Asked, document, names::gates_unmatched, ok, query::Query, transfer::Apart};
 use crate::{
+    auth::Principal,
     body::RequestBody,
     problem::Problem,
     respond,
@@ -126,15 +127,8 @@ impl Asked<'_> {
         Ok(with_tag(shown, &object.tag))
     }
 
-    /// True if the caller sees the whole definition. Only admins see how servers are reached and
-    /// configured (X-D12). Only admins and authors see the values that agents and capabilities set
-    /// (D39).
     fn sees_all_of(&self, kind: CatalogKind, workspace: &WorkspaceId) -> bool {
-        let roles: &[Role] = match kind {
-            CatalogKind::Server => &[Role::Admin],
-            CatalogKind::Agent | CatalogKind::Capability => &[Role::Admin, Role::Author],
-        };
-        self.principal.has_any(workspace, roles)
+        sees_all_of(&self.principal, kind, workspace)
     }
 
     pub(super) fn query(&self, known: &[&str]) -> Result<Query, Problem> {
@@ -207,7 +201,8 @@ impl Asked<'_> {
         let mut response = match kind {
             CatalogKind::Server => {
                 let definition = object.definition.as_ref().unwrap_or(&Value::Null);
-                let gates = self.gates_unmatched(&object.id, definition).await?;
+                let workspace = self.workspace()?;
+                let gates = gates_unmatched(self.door, &workspace, &object.id, definition).await?;
                 warnings.extend(gates.iter().map(As::of));
                 let ServerObject { object } = server(object, true);
                 document(status, &ServerWritten { object, warnings })
@@ -234,6 +229,32 @@ impl Asked<'_> {
             }
         }
         Ok(with_tag(response, &object.tag))
+    }
+}
+
+/// True if a caller sees the whole definition.
+///
+/// Only admins see how servers are reached and configured (X-D12). Only admins and authors see the
+/// values that agents and capabilities set (D39).
+pub(crate) fn sees_all_of(
+    principal: &Principal,
+    kind: CatalogKind,
+    workspace: &WorkspaceId,
+) -> bool {
+    let roles: &[Role] = match kind {
+        CatalogKind::Server => &[Role::Admin],
+        CatalogKind::Agent | CatalogKind::Capability => &[Role::Admin, Role::Author],
+    };
+    principal.has_any(workspace, roles)
+}
+
+/// The definition of a server: the whole, or the part that authors see, which is null for a
+/// definition without the shape of a server.
+pub(crate) fn server_definition(object: &CatalogObject, is_whole: bool) -> Value {
+    let ServerObject { object } = server(object, is_whole);
+    match object.definition {
+        Definition::Stored(whole) => whole,
+        Definition::Part(part) => serde_json::to_value(part).unwrap_or_default(),
     }
 }
 

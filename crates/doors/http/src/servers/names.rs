@@ -14,7 +14,7 @@ use narthex_wire::Template;
 use serde_json::Value;
 
 use super::Asked;
-use crate::problem::Problem;
+use crate::{door::Door, problem::Problem};
 
 /// Maximum number of catalog names that are compared with a misspelt name.
 const NAMES_MAX: u32 = 500;
@@ -80,28 +80,29 @@ impl Asked<'_> {
         }
         Ok(warnings)
     }
+}
 
-    /// Warnings about gates of a catalog server that match none of the definitions it has listed in
-    /// any run. There are none if the server has listed nothing yet.
-    pub(super) async fn gates_unmatched(
-        &self,
-        id: &str,
-        definition: &Value,
-    ) -> Result<Vec<FieldWarning>, Problem> {
-        let is_gated = GATE_FIELDS.iter().any(|field| definition[*field].is_object());
-        let runs = self.door.options.runs.as_ref().filter(|_| is_gated);
-        let (Some(runs), Ok(id)) = (runs, ServerId::new(id)) else {
-            return Ok(Vec::new());
-        };
-        let seen = runs.reviews().names(&self.workspace()?, &id).await?;
-        let seen: Vec<_> = seen.iter().map(|(kind, name)| (kind.as_str(), name.as_str())).collect();
-        let all = narthex("servers definitions {}", &[&id]).in_workspace(self.workspace()?);
-        let told = unmatched_in(definition, &seen).into_iter().map(|gate| {
-            let message = format!("{gate}; `{all}` has what it listed");
-            FieldWarning { field: format!("{}.{}", gate.field, gate.name), message }
-        });
-        Ok(told.collect())
-    }
+/// Warnings about gates of a catalog server that match none of the definitions it has listed in any
+/// run. There are none if the server has listed nothing yet.
+pub(crate) async fn gates_unmatched(
+    door: &Door,
+    workspace: &WorkspaceId,
+    id: &str,
+    definition: &Value,
+) -> Result<Vec<FieldWarning>, Problem> {
+    let is_gated = GATE_FIELDS.iter().any(|field| definition[*field].is_object());
+    let runs = door.options.runs.as_ref().filter(|_| is_gated);
+    let (Some(runs), Ok(id)) = (runs, ServerId::new(id)) else {
+        return Ok(Vec::new());
+    };
+    let seen = runs.reviews().names(workspace, &id).await?;
+    let seen: Vec<_> = seen.iter().map(|(kind, name)| (kind.as_str(), name.as_str())).collect();
+    let all = narthex("servers definitions {}", &[&id]).in_workspace(workspace);
+    let told = unmatched_in(definition, &seen).into_iter().map(|gate| {
+        let message = format!("{gate}; `{all}` has what it listed");
+        FieldWarning { field: format!("{}.{}", gate.field, gate.name), message }
+    });
+    Ok(told.collect())
 }
 
 /// A definition that a server has listed: its kind, such as `tool`, and its name.

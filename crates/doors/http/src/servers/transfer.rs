@@ -9,7 +9,7 @@ use narthex_control::{
 use narthex_model::{CatalogKind, Role, command::narthex, json::Node, written::inside};
 use serde_json::Value;
 
-use super::{Answered, Asked, ok};
+use super::{Answered, Asked, names::gates_unmatched, ok};
 use crate::{
     body::RequestBody,
     problem::Problem,
@@ -84,9 +84,9 @@ impl Asked<'_> {
         &self,
         changes: &[CatalogImportChange],
     ) -> Result<Vec<FieldWarning>, Problem> {
-        let mut told = Vec::new();
+        let (mut told, workspace) = (Vec::new(), self.workspace()?);
         for server in changes.iter().filter(|one| one.kind == CatalogKind::Server) {
-            let gates = self.gates_unmatched(&server.id, &server.after).await?;
+            let gates = gates_unmatched(self.door, &workspace, &server.id, &server.after).await?;
             let field = |gate: &FieldWarning| inside(&server.place, &gate.field);
             told.extend(gates.into_iter().map(|gate| FieldWarning { field: field(&gate), ..gate }));
         }

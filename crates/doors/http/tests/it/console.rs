@@ -1,5 +1,6 @@
 //! Tests of the console's pages: their frame, their rights, and their files.
 
+mod catalog;
 mod home;
 mod registry;
 mod secrets;
@@ -20,9 +21,11 @@ use crate::{
 
 const FORM: &str = "application/x-www-form-urlencoded";
 
-/// The path of a page in a workspace, with a server for a name in braces.
+/// The path of a page in a workspace, with a server and an entry of the catalog for braces.
 fn filled(workspace: &str, path: &str) -> String {
-    format!("/w/{workspace}/{}", path.replace("{name}", "one").replace("{secret}", "SOME_KEY"))
+    let known = [("{name}", "one"), ("{secret}", "SOME_KEY"), ("{entry}", "docs")];
+    let path = known.iter().fold(path.to_owned(), |path, (name, value)| path.replace(name, value));
+    format!("/w/{workspace}/{path}")
 }
 
 fn all(page: &Html, selector: &str) -> Vec<String> {
@@ -36,11 +39,13 @@ fn values(page: &Html, selector: &str, attribute: &str) -> Vec<String> {
     found.map(str::to_owned).collect()
 }
 
-/// A site with one server of the configuration, which is ready.
+/// A site with one server of the configuration, which is ready, and one of the catalog.
 async fn site() -> Site {
     let site = Site::new().await;
     let entry = json!({ "transport": "http", "url": site.api.fixture_url() }).to_string();
     site.api.send("PUT", "/api/servers/one", entry).await.succeeded();
+    let docs = json!({ "command": "docs-server" }).to_string();
+    site.api.send("PUT", "/api/workspaces/default/mcp-servers/docs", docs).await.succeeded();
     let registry = site.api.control.registry();
     let settled = registry.wait_until(crate::world::SOON, |all| all.is_settled()).await;
     assert!(settled.servers[0].is_ready());

@@ -1,9 +1,7 @@
 //! Files of several clients, taken apart.
 
-use narthex_client_files::clients::{Client, clients};
-
 use super::*;
-use crate::documents::document::parse_client;
+use crate::{clients::clients, edit::Document, rewrite::parse, servers::read_placed};
 
 const CODE: &str = r#"{
   // Asked once.
@@ -62,9 +60,14 @@ fn client(id: &str) -> &'static Client {
     clients().iter().find(|client| client.id == id).unwrap()
 }
 
+fn document(id: &str, text: &str) -> Document {
+    parse(client(id).format, text.as_bytes()).unwrap()
+}
+
 fn pasted(id: &str, text: &str) -> Pasted {
-    let document = parse_client("f", text, client(id)).unwrap();
-    let pasted = crate::documents::take_out(&document).unwrap();
+    let client = client(id);
+    let servers = read_placed(client, &document(id, text), "").unwrap();
+    let pasted = take_out(&OfClient { client, servers });
     // Neither the values of the catalog nor the words for people have a secret.
     assert!(!format!("{pasted:?}").contains("not-a-real"), "{pasted:?}");
     pasted
@@ -135,9 +138,9 @@ fn literal_secrets_are_named_or_refused() {
     ] {
         assert_eq!(found.servers[server].place(field), place, "{field}");
     }
-    let document = parse_client("f", CODEX, client("codex")).unwrap();
-    assert_eq!(document.line("mcp_servers.docs.args[1]"), Some(4));
-    assert_eq!(document.line("mcp_servers.docs.env.DOCS_KEY"), Some(10));
+    let lines = document("codex", CODEX).lines();
+    assert_eq!(lines.of("mcp_servers.docs.args[1]"), Some(4));
+    assert_eq!(lines.of("mcp_servers.docs.env.DOCS_KEY"), Some(10));
 }
 
 #[test]

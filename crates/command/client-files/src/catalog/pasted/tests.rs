@@ -1,14 +1,7 @@
 //! Files of desktop clients, taken apart.
 
 use super::*;
-
-fn document(text: &str) -> Document {
-    crate::documents::document::parse("d.json", text, true).unwrap().remove(0)
-}
-
-fn of(value: &Value) -> Document {
-    document(&value.to_string())
-}
+use crate::edit::Format;
 
 /// X-M12, D7: each pasted server becomes one server, and rewritten parts are reported.
 #[test]
@@ -18,7 +11,7 @@ fn x_m12_each_server_of_a_pasted_client_file_becomes_a_server() {
             "authorization": "Bearer ${TOKEN}", "x-key": "${DOCS_KEY}" } },
         "github": { "command": "npx", "args": ["-y", "x", "$HOME"],
                     "env": { "TOKEN": "${GITHUB_TOKEN}", "PORT": 80 } } } });
-    let Pasted { servers, notices, faults } = take_out(&of(&document)).unwrap();
+    let Pasted { servers, notices, faults } = take_out(&document).unwrap();
     assert_eq!(faults, []);
     let values: Vec<_> = servers.iter().map(|server| server.value.clone()).collect();
     assert_eq!(
@@ -52,7 +45,7 @@ fn x_m12_each_server_of_a_pasted_client_file_becomes_a_server() {
 fn x_m12_env_placeholders_of_a_client_become_variables_of_the_daemon() {
     let document = json!({ "mcpServers": { "a": { "command": "x", "env": {
         "A": "${env:HOME}/x", "B": "$${B}", "C": "${1} ${C}", "D": "${2}", "E": "${E" } } } });
-    let Pasted { servers, notices, faults } = take_out(&of(&document)).unwrap();
+    let Pasted { servers, notices, faults } = take_out(&document).unwrap();
     assert_eq!(faults, []);
     let env = json!({ "A": "${env.HOME}/x", "B": "$${B}", "C": "$${1} ${env.C}",
                       "D": "$${2}", "E": "$${E" });
@@ -73,7 +66,7 @@ fn d7_each_client_only_variable_is_one_fault_with_one_remedy() {
                         "C": "${C:-sk-1}" } },
         "b": { "url": "https://${input:host}/mcp", "headers": {
                "Authorization": "Bearer ${input:token}", "x-home": "${userHome}/z" } } } });
-    let Pasted { notices, faults, .. } = take_out(&of(&document)).unwrap();
+    let Pasted { notices, faults, .. } = take_out(&document).unwrap();
     assert_eq!(notices, [""; 0]);
     let told: Vec<_> = faults.iter().map(|one| (&*one.place, &*one.remedy)).collect();
     let folder = "write the path of the folder on the daemon's machine";
@@ -106,7 +99,7 @@ fn d7_each_client_only_variable_is_one_fault_with_one_remedy() {
 #[test]
 fn x_m12_a_document_without_mcp_servers_is_not_converted() {
     for one in [json!({ "id": "a", "command": "npx" }), json!([]), json!(null)] {
-        assert!(take_out(&of(&one)).is_none(), "{one}");
+        assert!(take_out(&one).is_none(), "{one}");
     }
 }
 
@@ -120,7 +113,7 @@ fn x_m12_each_unusable_part_of_a_pasted_file_is_named() {
         (json!({ "mcpServers": { "a": { "args": [{}] } } }), "mcpServers.a.args[0]"),
         (json!({ "mcpServers": {}, "theme": "dark" }), "theme"),
     ] {
-        let faults = take_out(&of(&value)).unwrap().faults;
+        let faults = take_out(&value).unwrap().faults;
         assert!(matches!(&faults[..], [one] if one.place == place), "{faults:?}");
     }
 }
@@ -140,10 +133,11 @@ fn x_m12_each_fault_of_a_pasted_file_has_its_server_and_line() {
             }
         }
     }"#;
-    let document = document(text);
-    let faults = take_out(&document).unwrap().faults;
+    let lines = crate::rewrite::parse(Format::Json, text.as_bytes()).unwrap().lines();
+    let value: Value = serde_json::from_str(text).unwrap();
+    let faults = take_out(&value).unwrap().faults;
     let told: Vec<_> =
-        faults.iter().map(|one| (&*one.place, document.line(&one.place), &*one.remedy)).collect();
+        faults.iter().map(|one| (&*one.place, lines.of(&one.place), &*one.remedy)).collect();
     let in_env = "all users of the machine can read arguments; hand the variable over in `env`";
     let expected = [
         ("mcpServers.a.hedaers", Some(5), "did you mean `headers`?"),

@@ -6,12 +6,6 @@
 
 use std::collections::BTreeSet;
 
-use narthex_client_files::{
-    plan::is_narthex,
-    servers::{
-        Found, FoundServer, NameableSecret, Placed, Placeholder, Target, Text, is_by_env, spelling,
-    },
-};
 use narthex_model::{
     Alias, SecretName, VariablePlace,
     command::{CommandLine, narthex},
@@ -19,10 +13,23 @@ use narthex_model::{
 };
 use serde_json::{Map, Value, json};
 
-use super::{
-    document::OfClient,
-    pasted::{BEARER, HEADERS, Pasted, PastedFault, PastedServer, Reader},
+use super::pasted::{BEARER, HEADERS, Pasted, PastedFault, PastedServer, Reader};
+use crate::{
+    clients::Client,
+    plan::is_narthex,
+    servers::{
+        Found, FoundServer, NameableSecret, Placed, Placeholder, Target, Text, is_by_env, spelling,
+    },
 };
+
+/// The servers of a client's file, as the client writes them.
+#[derive(Debug)]
+pub struct OfClient {
+    /// The client.
+    pub client: &'static Client,
+    /// The servers, with their places.
+    pub servers: Vec<Placed>,
+}
 
 /// Texts in place of refused ones, which must go nowhere.
 const HIDDEN: &str = "hidden";

@@ -8,8 +8,6 @@ use narthex_model::{
 };
 use serde_json::{Map, Value, json};
 
-use crate::documents::Document;
-
 /// Servers, and notices for people about rewritten parts.
 #[derive(Debug, Default)]
 pub struct Pasted {
@@ -70,8 +68,8 @@ pub const HEADERS: &str = "headers";
 pub(super) const BEARER: &str = "Bearer ";
 
 /// Converts the servers of a document; `None` if the document is a single server of the catalog.
-pub(super) fn take_out(document: &Document) -> Option<Pasted> {
-    let fields = document.value.as_object()?;
+pub(super) fn take_out(document: &Value) -> Option<Pasted> {
+    let fields = document.as_object()?;
     let place = PLACES.into_iter().find(|place| fields.contains_key(*place))?;
     let mut reader = Reader::default();
     let further = fields.keys().filter(|key| *key != place && !key.starts_with('$'));
