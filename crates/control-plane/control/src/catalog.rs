@@ -10,6 +10,7 @@ mod connections;
 mod export;
 mod parts;
 mod personal;
+mod trial;
 
 use std::{collections::BTreeSet, time::SystemTime};
 
@@ -29,6 +30,7 @@ pub(crate) use self::connections::connection_event;
 pub use self::connections::{Connecting, UserConnection};
 pub use self::parts::AgentParts;
 pub use self::personal::connection_path;
+pub use self::trial::{CatalogTrial, TrialInputs};
 use crate::{Control, ControlError, Page};
 
 /// A stored object of the catalog.

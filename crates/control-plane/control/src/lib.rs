@@ -39,8 +39,9 @@ pub use audit::{AuditExport, AuditItem, AuditPage, AuditQuery, By};
 pub use catalog::{
     AgentParts, CatalogAttached, CatalogAttachment, CatalogAttachments, CatalogChange,
     CatalogConnection, CatalogError, CatalogImport, CatalogImportChange, CatalogImported,
-    CatalogLeft, CatalogObject, CatalogValid, CatalogWritten, Connecting, FieldCode, FieldError,
-    FieldWarning, Precondition, UserConnection, connection_path, never_starts,
+    CatalogLeft, CatalogObject, CatalogTrial, CatalogValid, CatalogWritten, Connecting, FieldCode,
+    FieldError, FieldWarning, Precondition, TrialInputs, UserConnection, connection_path,
+    never_starts,
 };
 pub use control::{Control, ControlOptions};
 pub use door::{

@@ -6,6 +6,7 @@ use askama::Template;
 use narthex_model::{ServerState, command::narthex};
 
 use super::{
+    agents::{Effective, samples},
     fault::Fault,
     home::{Asking, Counted, HeldBack, HomePage, Now, Runs, Step},
     servers::{ServerFilters, ServerList, ServerRow, Stage, Tested, Tool, Tools},
@@ -37,6 +38,7 @@ pub struct KitchenSink {
     fault: Fault,
     empty: Empty,
     fields: Vec<Field>,
+    effective: Effective,
 }
 
 /// The page with samples.
@@ -68,6 +70,7 @@ pub fn sample_of(more: &str) -> KitchenSink {
         fault: fault_of(more),
         empty: empty(),
         fields: fields(more),
+        effective: samples::effective_of(more),
     }
 }
 

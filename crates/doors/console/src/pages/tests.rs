@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use scraper::{Html, Selector};
 
-use super::{fault, home, kitchen_sink, onward, search, servers};
+use super::{agents, fault, home, kitchen_sink, onward, search, servers};
 use crate::{
     html,
     parts::{Moment, State, Words},
@@ -58,6 +58,8 @@ fn pages(text: &str) -> Vec<(&'static str, String)> {
     };
     let mut all = of_servers(text);
     all.extend([
+        ("agents", html(&agents::samples::list_of(frame(), text))),
+        ("agent", html(&agents::samples::page_of(frame(), text))),
         ("kitchen sink", html(&kitchen_sink::sample_of(text))),
         ("home", html(&home)),
         ("onward", html(&onward)),
