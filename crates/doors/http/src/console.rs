@@ -8,6 +8,7 @@
 //! Files import in one direction: pages the frame and the live parts, these the viewer, and this
 //! file all pages.
 
+mod agents;
 mod answer;
 mod frame;
 mod home;
@@ -57,7 +58,8 @@ const WORKSPACES: &str = "/w/";
 const KEPT: &str = "page:";
 
 /// All pages, by file. The order is that of the navigation.
-const PAGES: Table = Table(&[home::PAGES, servers::PAGES, search::PAGES, stream::PAGES]);
+const PAGES: Table =
+    Table(&[home::PAGES, servers::PAGES, agents::PAGES, search::PAGES, stream::PAGES]);
 
 /// The pages for the door, which does not import them.
 pub(crate) const BESIDE: Beside = Beside {

@@ -9,8 +9,8 @@ use narthex_catalog::{
     Surroundings, Warning, check_capability, check_server, users_of,
 };
 use narthex_model::{
-    AgentName, CapabilityName, CatalogKind, ExecutorName, OauthOnOrchestrators, RunScope, SecretName,
-    ServerId, WorkspaceId,
+    AgentName, CapabilityName, CatalogKind, ExecutorName, OauthOnOrchestrators, RunScope,
+    SecretName, ServerId, WorkspaceId,
 };
 use narthex_store::CatalogRow;
 use serde_json::{Map, Value};

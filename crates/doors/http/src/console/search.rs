@@ -12,6 +12,7 @@ use narthex_control::decision_path;
 use narthex_gateway::shown;
 
 use super::{
+    agents,
     answer::{self, Answered},
     frame::{Head, frame},
     page::Page,
@@ -41,6 +42,8 @@ const SOURCES: &[Source] = &[
     ("Pages", |viewer, text| Box::pin(async move { Ok(pages(viewer, text)) })),
     ("Servers", |viewer, text| Box::pin(async move { Ok(servers(viewer, text)) })),
     ("Tools", |viewer, text| Box::pin(async move { Ok(tools(viewer, text)) })),
+    ("Agents", |viewer, text| Box::pin(agents::agents(viewer, text))),
+    ("Capabilities", |viewer, text| Box::pin(agents::capabilities(viewer, text))),
     ("Requests", |viewer, text| Box::pin(requests(viewer, text))),
 ];
 

@@ -100,9 +100,8 @@ fn form_of(more: &str) -> AgentForm {
 /// The effective configuration: a value that overrides two, a removed one, and a conflict.
 #[must_use]
 pub fn effective_of(more: &str) -> Effective {
-    let origin = |from: &str, value: &str| {
-        Origin::new(&format!("{from}{more}"), &format!("{value}{more}"))
-    };
+    let origin =
+        |from: &str, value: &str| Origin::new(&format!("{from}{more}"), &format!("{value}{more}"));
     let piece = |text: &str, is_source| Piece { text: words(text, more), is_source };
     let key = |name: &str| EffectiveKey {
         name: words(name, more),
