@@ -1,5 +1,6 @@
 //! Tests of the console's pages: their frame, their rights, and their files.
 
+mod agents;
 mod home;
 mod servers;
 
@@ -19,6 +20,7 @@ const FORM: &str = "application/x-www-form-urlencoded";
 
 /// The path of a page in a workspace, with a server for a name in braces.
 fn filled(workspace: &str, path: &str) -> String {
+    let path = path.replace("{agent}", "reader").replace("{capability}", "papers");
     format!("/w/{workspace}/{}", path.replace("{name}", "one"))
 }
 
@@ -33,11 +35,17 @@ fn values(page: &Html, selector: &str, attribute: &str) -> Vec<String> {
     found.map(str::to_owned).collect()
 }
 
-/// A site with one server of the configuration, which is ready.
+/// A site with one server of the configuration, which is ready, a capability and an agent.
 async fn site() -> Site {
     let site = Site::new().await;
     let entry = json!({ "transport": "http", "url": site.api.fixture_url() }).to_string();
     site.api.send("PUT", "/api/servers/one", entry).await.succeeded();
+    for (kind, text) in
+        [("capabilities", r#"{"name":"papers"}"#), ("agents", r#"{"name":"reader"}"#)]
+    {
+        let path = format!("/api/workspaces/default/{kind}");
+        site.api.send("POST", &path, text).await.succeeded();
+    }
     let registry = site.api.control.registry();
     let settled = registry.wait_until(crate::world::SOON, |all| all.is_settled()).await;
     assert!(settled.servers[0].is_ready());
@@ -148,7 +156,7 @@ async fn s18_pages_of_another_workspace_look_absent() {
     let page = browser.see("/w/default/").await;
     assert!(values(&page, "a", "href").iter().all(|to| !to.contains("team")));
     // Servers of the configuration are for operators, and not in the navigation of others.
-    assert_eq!(all(&page, "nav.pages a"), ["Home"]);
+    assert_eq!(all(&page, "nav.pages a"), ["Home", "Agents"]);
     assert_eq!(browser.look("/w/default/servers").await.status, StatusCode::FORBIDDEN);
     assert_eq!(browser.look("/w/default/search?q=one").await.status, StatusCode::OK);
     let found = browser.see("/w/default/search?q=one").await;
