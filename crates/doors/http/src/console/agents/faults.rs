@@ -26,6 +26,11 @@ impl Faults {
         (!told.is_empty()).then(|| told.join(". "))
     }
 
+    /// True if a field that begins so has a fault.
+    pub(super) fn has(&self, prefix: &str) -> bool {
+        self.0.iter().any(|fault| fault.field.starts_with(prefix))
+    }
+
     /// The faults that are left, with their places.
     pub(super) fn rest(self) -> Vec<Words> {
         self.0.iter().map(|fault| Words::new(&fault.to_string())).collect()

@@ -356,7 +356,10 @@ impl Sketch<'_> {
 
     fn attach(&self, faults: &mut Faults) -> Vec<Field> {
         let servers = &self.around.servers;
-        let chosen = faults_stay(self.sent, "attach.server");
+        // Without a fault the server is attached, and the fields are for the next one.
+        let sent = self.sent.filter(|_| faults.has("attach."));
+        let text = |name: &str| sent.map(|sent| sent.text(name)).unwrap_or_default();
+        let chosen = text("attach.server");
         let input = match servers.len() > OPTIONS {
             true => Input::Line { value: chosen, example: "the id of a server".to_owned() },
             false => {
@@ -370,10 +373,8 @@ impl Sketch<'_> {
                 choice(options, &chosen)
             }
         };
-        let alias = Input::Line {
-            value: faults_stay(self.sent, "attach.alias"),
-            example: "the same name".to_owned(),
-        };
+        let alias =
+            Input::Line { value: text("attach.alias"), example: "the same name".to_owned() };
         let server = Field::new("attach.server", "Server of the catalog", input);
         let alias = Field::new("attach.alias", "Name here (alias)", alias)
             .help("Levels with one alias and one server set values of the same server.");
@@ -431,12 +432,6 @@ pub(super) fn choice(options: Vec<(String, String)>, chosen: &str) -> Input {
         value,
     };
     Input::Choice { options: options.into_iter().map(option).collect() }
-}
-
-/// The text of a field that attaches a server, while its fault is shown.
-fn faults_stay(sent: Option<&Sent>, field: &str) -> String {
-    let is_asked = sent.filter(|sent| sent.text("do") == "attach");
-    is_asked.map(|sent| sent.text(field)).unwrap_or_default()
 }
 
 /// A value of a key without a schema; a literal that may be a secret is not shown.

@@ -147,7 +147,7 @@ async fn list(
     let page = AgentsPage {
         frame,
         rows,
-        next: next.map(|next| address(viewer, kind, &[("q", &filtered), ("after", &next)])),
+        next: next.map(|next| address(viewer, kind, &[("q", &*filtered), ("after", &*next)])),
         path: viewer.path(list_of(kind)),
         create: is_author.then(|| new(viewer, kind, refused, is_new)),
         empty: empty(viewer, kind, is_new),

@@ -75,6 +75,14 @@ pub(super) fn definition_of(object: &CatalogObject) -> Map<String, Value> {
     object.definition.as_ref().and_then(Value::as_object).cloned().unwrap_or_default()
 }
 
+/// Takes the values of servers out of a definition (D39).
+fn without_values(definition: &mut Map<String, Value>) {
+    let attached = definition.get_mut("mcpServers").and_then(Value::as_object_mut);
+    for one in attached.into_iter().flat_map(Map::values_mut).filter_map(Value::as_object_mut) {
+        one.remove("config");
+    }
+}
+
 /// The path of an object below its workspace.
 pub(super) fn path_of(kind: CatalogKind, id: &str) -> String {
     format!("{}/{id}", list_of(kind))
@@ -96,7 +104,10 @@ pub(super) async fn render(viewer: &Viewer<'_>, mut open: Open) -> Answered {
         None if is_author => Around::read(viewer, open.kind).await?,
         None => Around::default(),
     };
-    let stored = definition_of(&open.object);
+    let mut stored = definition_of(&open.object);
+    if !is_author {
+        without_values(&mut stored);
+    }
     let definition = open.draft.as_ref().map_or_else(|| stored.clone(), |it| it.definition.clone());
     let mut known = std::mem::take(&mut open.faults);
     if is_author && open.draft.is_none() {
