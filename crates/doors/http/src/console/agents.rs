@@ -10,6 +10,7 @@ mod effective;
 mod faults;
 mod fields;
 mod inputs;
+mod keys;
 mod list;
 mod page;
 mod sent;
