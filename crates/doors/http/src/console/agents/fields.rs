@@ -89,7 +89,11 @@ impl Sketch<'_> {
     }
 
     fn about(&self, faults: &mut Faults) -> Vec<Field> {
-        let line = |name: &str| Input::line(&self.text(name));
+        let line = |name: &str| match self.text(name) {
+            // An input of one line would lose its line breaks.
+            text if text.contains('\n') => Input::area(&text, 3),
+            text => Input::line(&text),
+        };
         let area = |name: &str, rows| Input::area(&self.text(name), rows);
         let mut all = vec![Field::new("description", "Description", line("description"))];
         match self.kind {

@@ -77,6 +77,8 @@ impl Sketch<'_> {
                 self.one_of(&field, unset, both, text())
             }
             (None, Kind::Json) => Input::area(&self.kept(&field, text), 3),
+            // An input of one line would lose its line breaks.
+            (None, Kind::Text) if text().contains('\n') => Input::area(&self.kept(&field, text), 3),
             (None, Kind::Text | Kind::Number) => {
                 Input::Line { value: self.kept(&field, text), example: inherited }
             }

@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn placeholders_are_pieces_of_their_own() {
-        let pieces = |value: serde_json::Value| {
+        let pieces = |value: Value| {
             let all = pieces(&value);
             let text =
                 |one: &Piece| format!("{}{}", one.text, if one.is_source { "!" } else { "" });

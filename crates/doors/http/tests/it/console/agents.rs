@@ -160,14 +160,14 @@ async fn o32_each_value_shows_its_level_and_what_it_overrides() {
 async fn a_form_without_a_change_changes_nothing() {
     let site = composed().await;
     let more = json!({
-        "system_prompt": "You read.\nSlowly.", "limits": { "calls_per_day": 7 },
+        "description": "Reads.\nWrites.", "system_prompt": "You read.\nSlowly.", "limits": { "calls_per_day": 7 },
         "params_schema": { "topic": { "type": "string", "required": true } },
         "mcpServers": { "library": { "config": { "limit": null, "mode": "exact" },
                                      "optional": true } },
     });
     // A null of a patch takes a member out, so that the whole is stored.
     let mut stored = definition(&site, "agents/reader").await;
-    for name in ["system_prompt", "limits", "params_schema"] {
+    for name in ["description", "system_prompt", "limits", "params_schema"] {
         stored[name] = more[name].clone();
     }
     let library = &more["mcpServers"]["library"];
