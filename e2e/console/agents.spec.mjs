@@ -32,7 +32,8 @@ after(() => site?.stop());
 
 async function done(method, path, body) {
   const answer = await site.daemon.api(path, method, body);
-  assert.ok(answer.status < 300, `${method} ${path}: ${answer.status} ${JSON.stringify(answer.body)}`);
+  const told = `${method} ${path}: ${answer.status} ${JSON.stringify(answer.body)}`;
+  assert.ok(answer.status < 300, told);
   return answer.body;
 }
 
@@ -108,7 +109,8 @@ test('a server, a capability and an agent: each value shows what it overrides', 
     'from the agent reader; overrides archive of the capability papers; overrides default of the ' +
       'catalog entry docs',
   );
-  assert.deepEqual(await page.locator('#effective .lost s').allInnerTexts(), ['archive', 'default']);
+  const lost = await page.locator('#effective .lost s').allInnerTexts();
+  assert.deepEqual(lost, ['archive', 'default']);
   const sources = await page.locator('#effective mark.source').allInnerTexts();
   assert.deepEqual(sources.sort(), ['${DOCS_KEY}', '${scope.context_id}']);
 

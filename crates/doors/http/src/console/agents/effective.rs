@@ -116,9 +116,9 @@ mod tests {
 
     use super::*;
 
-    /// O32: a value names its level, and each value that it overrides with the level of that one.
+    /// O101: a value names its level, and each value that it overrides with the level of that one.
     #[test]
-    fn o32_a_value_has_its_level_and_what_it_overrides() {
+    fn o101_a_value_has_its_level_and_what_it_overrides() {
         let origin = |level: &str, name: &str| json!({ "level": level, "name": name });
         let key = json!({
             "value": "${scope.context_id}", "origin": origin("agent", "reader"), "removed": false,

@@ -108,7 +108,7 @@ impl Sketch<'_> {
             Some(value) => reference(value).unwrap_or_else(|| KEPT.to_owned()),
         };
         let sent = self.sent.and_then(|sent| sent.get(field));
-        // A value that somebody has written here anyway is not shown again.
+        // A value that was written here anyway is not shown again.
         let sent = sent.filter(|sent| sent.is_empty() || sent == KEPT || is_placeholder(sent));
         let chosen = sent.unwrap_or_else(|| before.clone());
         if self.around.secrets.len() > OPTIONS && before != KEPT {
@@ -172,8 +172,8 @@ impl Sketch<'_> {
         let field = format!("more.{alias}");
         let value = self.kept(&field, text);
         let made = Field::new(field, "Other values", Input::area(&value, 3)).help(
-            "An object of JSON with keys that have no field. A secret is named as ${NAME}; a stored \
-             value that is not shown is (kept).",
+            "An object of JSON with keys that have no field. A secret is named as ${NAME}; a \
+             stored value that is not shown is (kept).",
         );
         // Faults of single keys inside of it are shown here as well.
         let config = format!("{}.config", place_of_alias(alias));

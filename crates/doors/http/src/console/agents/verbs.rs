@@ -177,7 +177,7 @@ async fn save(viewer: &Viewer<'_>, mut open: Open, mut draft: Draft, sent: Sent)
             draft = draft_of(kind, &open.object, &sent, &around);
             faults = std::mem::take(&mut draft.faults);
             open.around = Some(around);
-            let sentence = "Nothing was saved: somebody has changed this since you opened it. Your \
+            let sentence = "Nothing was saved: this has changed since you opened it. Your \
                             values are below. Save again to put them in place of the stored ones.";
             open = open.failed(StatusCode::PRECONDITION_FAILED, sentence);
         }

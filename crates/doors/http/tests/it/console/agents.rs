@@ -126,10 +126,10 @@ async fn definition(site: &Site, path: &str) -> Value {
     site.api.get(&format!("{API}/{path}")).await["definition"].clone()
 }
 
-/// O32, O101: under each value stands its level, then what it overrides, from the function of the
+/// O101: under each value stands its level, then what it overrides, from the function of the
 /// API. Values are stored by the type of their key.
 #[tokio::test]
-async fn o32_each_value_shows_its_level_and_what_it_overrides() {
+async fn o101_each_value_shows_its_level_and_what_it_overrides() {
     let site = composed().await;
     let stored = definition(&site, "agents/reader").await;
     assert_eq!(stored["capabilities"], json!(["papers"]));
@@ -160,7 +160,8 @@ async fn o32_each_value_shows_its_level_and_what_it_overrides() {
 async fn a_form_without_a_change_changes_nothing() {
     let site = composed().await;
     let more = json!({
-        "description": "Reads.\nWrites.", "system_prompt": "You read.\nSlowly.", "limits": { "calls_per_day": 7 },
+        "description": "Reads.\nWrites.", "system_prompt": "You read.\nSlowly.",
+        "limits": { "calls_per_day": 7 },
         "params_schema": { "topic": { "type": "string", "required": true } },
         "mcpServers": { "library": { "config": { "limit": null, "mode": "exact" },
                                      "optional": true } },
@@ -370,7 +371,7 @@ async fn x_e60_injected_credentials_have_a_badge() {
 
 /// R5: lists are filtered on the server, and new objects begin in them.
 #[tokio::test]
-async fn r5_lists_are_filtered_and_begin_new_objects() {
+async fn lists_are_filtered_and_begin_new_objects() {
     let site = site().await;
     for name in ["re", "rdz", "writer"] {
         let path = format!("{API}/agents/{name}");
