@@ -11,6 +11,7 @@ mod export;
 mod parts;
 mod personal;
 mod servers;
+mod trial;
 
 use std::{collections::BTreeSet, time::SystemTime};
 
@@ -31,6 +32,7 @@ pub use self::connections::{Connecting, UserConnection};
 pub use self::parts::AgentParts;
 pub use self::personal::connection_path;
 pub use self::servers::CatalogServers;
+pub use self::trial::{CatalogTrial, TrialInputs};
 use crate::{Control, ControlError, Page};
 
 /// A stored object of the catalog.

@@ -39,9 +39,9 @@ pub use audit::{AuditExport, AuditItem, AuditPage, AuditQuery, By};
 pub use catalog::{
     AgentParts, CatalogAttached, CatalogAttachment, CatalogAttachments, CatalogChange,
     CatalogConnection, CatalogError, CatalogImport, CatalogImportChange, CatalogImported,
-    CatalogLeft, CatalogObject, CatalogServers, CatalogUser, CatalogValid, CatalogWritten,
-    Connecting, FieldCode, FieldError, FieldWarning, Precondition, UserConnection, connection_path,
-    never_starts,
+    CatalogLeft, CatalogObject, CatalogServers, CatalogTrial, CatalogUser, CatalogValid,
+    CatalogWritten, Connecting, FieldCode, FieldError, FieldWarning, Precondition, TrialInputs,
+    UserConnection, connection_path, never_starts,
 };
 pub use control::{Control, ControlOptions};
 pub use door::{

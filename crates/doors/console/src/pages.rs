@@ -2,6 +2,7 @@
 //!
 //! Pages import no other page, except the samples of [`kitchen_sink`].
 
+pub mod agents;
 pub mod catalog;
 pub mod fault;
 pub mod home;

@@ -8,6 +8,7 @@
 //! Files import in one direction: pages the frame and the live parts, these the viewer, and this
 //! file all pages.
 
+mod agents;
 mod answer;
 mod catalog;
 mod frame;
@@ -68,6 +69,7 @@ const PAGES: Table = Table(&[
     catalog::PAGES,
     registry::PAGES,
     secrets::PAGES,
+    agents::PAGES,
     search::PAGES,
     stream::PAGES,
 ]);

@@ -49,8 +49,8 @@ pub(crate) use self::query::page_sizes;
 pub(crate) use self::{
     access::page_of, audit::cursor as audit_cursor, audit::place as audit_place,
     catalog::sees_all_of, catalog::server_definition, events::EventTarget, grants::GrantTarget,
-    names::gates_unmatched, outbound::OutboundTarget, query::Query, shares::ShareTarget,
-    watched::WatchTarget,
+    names::gates_unmatched, outbound::OutboundTarget, query::Query, runs::creator_of,
+    shares::ShareTarget, watched::WatchTarget,
 };
 use crate::{
     Access,

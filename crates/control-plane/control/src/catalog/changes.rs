@@ -187,28 +187,6 @@ impl Control {
         Ok(CatalogValid { id, definition, warnings })
     }
 
-    /// The merged view of an agent that is not stored. Faults of its servers are in the view
-    /// (O101).
-    ///
-    /// # Errors
-    /// When the text is no agent; when there is no store or no such workspace, or the store or the
-    /// vault fails.
-    pub async fn catalog_preview(
-        &self,
-        workspace: &WorkspaceId,
-        text: Vec<u8>,
-    ) -> Result<Value, ControlError> {
-        let stored = self.catalog_stored(workspace).await?;
-        let preview = self.catalog_work(move || {
-            let parsed = Definition::parse(CatalogKind::Agent, &text, None);
-            let (definition, _) = parsed.map_err(CatalogError::Refused)?;
-            let (id, mut workspace) = (definition.id().to_owned(), stored.read());
-            workspace.put(definition);
-            Ok::<_, CatalogError>(workspace.merged(&id).expect("the agent was put there"))
-        });
-        Ok(preview.await??)
-    }
-
     async fn write(
         &self,
         change: CatalogChange,

@@ -6,15 +6,15 @@ mod users;
 use std::collections::{BTreeMap, BTreeSet};
 
 use narthex_catalog::{
-    Agent, Catalog, ConfigSchema, Fault, FaultCode, Faults, Plan, ServerEntry, Surroundings,
-    Warning, check_capability, check_server, users_of,
+    Agent, Catalog, ConfigSchema, Fault, FaultCode, Faults, Plan, RunInputs, ServerEntry,
+    Surroundings, Warning, check_capability, check_server, users_of,
 };
 use narthex_model::{
-    AgentName, CapabilityName, CatalogKind, ExecutorName, OauthOnOrchestrators, SecretName,
-    ServerId, WorkspaceId,
+    AgentName, CapabilityName, CatalogKind, ExecutorName, OauthOnOrchestrators, RunScope,
+    SecretName, ServerId, WorkspaceId,
 };
 use narthex_store::CatalogRow;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 pub(super) use self::definition::Definition;
 pub use self::users::CatalogUser;
@@ -355,6 +355,30 @@ impl Workspace {
     pub(super) fn merged(&self, agent: &str) -> Option<Value> {
         let agent = self.agents.get(agent)?;
         Some(self.asked(|world| Plan::new(&self.catalog, agent, world).preview()))
+    }
+
+    /// A run of an agent with these inputs, as people see it, or all faults of the run. `None` if
+    /// the agent is unknown or unreadable.
+    pub(super) fn tried(
+        &self,
+        agent: &str,
+        params: &Map<String, Value>,
+        scope: &RunScope,
+    ) -> Option<Result<Value, Vec<FieldError>>> {
+        let agent = self.agents.get(agent)?;
+        let inputs = RunInputs {
+            run_id: "run_000000000000",
+            session_id: "ses_000000000000",
+            project_dir: None,
+            params,
+            scope,
+        };
+        let resolved = self.asked(|world| Plan::new(&self.catalog, agent, world).resolve(inputs));
+        let place = Definition::Agent(Box::new(agent.clone())).place();
+        let told = |faults: Faults| {
+            faults.iter().map(|fault| FieldError::of(fault, &place)).collect::<Vec<_>>()
+        };
+        Some(resolved.map(|run| run.shown()).map_err(told))
     }
 
     /// The capabilities and agents that use an object, except itself.

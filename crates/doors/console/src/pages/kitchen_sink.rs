@@ -6,6 +6,7 @@ use askama::Template;
 use narthex_model::{ServerState, command::narthex};
 
 use super::{
+    agents::{self, Effective},
     catalog::{self, form::EntryForm},
     fault::Fault,
     home::{Asking, Counted, HeldBack, HomePage, Now, Runs, Step},
@@ -44,6 +45,7 @@ pub struct KitchenSink {
     fields: Vec<Field>,
     secrets: Vec<SecretRow>,
     form: EntryForm,
+    effective: Effective,
 }
 
 /// The page with samples.
@@ -79,6 +81,7 @@ pub fn sample_of(more: &str) -> KitchenSink {
         fields: fields(more),
         secrets: secrets::samples::rows(more),
         form: catalog::samples::form(more),
+        effective: agents::samples::effective_of(more),
     }
 }
 

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use scraper::{Html, Selector};
 
 use super::{
-    catalog, fault, home, kitchen_sink, onward, registry, search, secrets, server::sample_pages,
-    server::samples, servers,
+    agents, catalog, fault, home, kitchen_sink, onward, registry, search, secrets,
+    server::sample_pages, server::samples, servers,
 };
 use crate::{
     html,
@@ -64,6 +64,8 @@ fn pages(text: &str) -> Vec<(&'static str, String)> {
     all.extend(of_secrets(text));
     all.extend(of_catalog(text));
     all.extend([
+        ("agents", html(&agents::samples::list_of(frame(), text))),
+        ("agent", html(&agents::samples::page_of(frame(), text))),
         ("kitchen sink", html(&kitchen_sink::sample_of(text))),
         ("home", html(&home)),
         ("onward", html(&onward)),

@@ -14,6 +14,7 @@ use narthex_model::CatalogKind;
 use serde_json::Value;
 
 use super::{
+    agents,
     answer::{self, Answered},
     frame::{Head, frame},
     page::Page,
@@ -50,6 +51,8 @@ const SOURCES: &[Source] = &[
     ("Servers", |viewer, text| Box::pin(async move { Ok(servers(viewer, text)) })),
     ("Tools", |viewer, text| Box::pin(async move { Ok(tools(viewer, text)) })),
     ("Catalog", |viewer, text| Box::pin(catalog(viewer, text))),
+    ("Agents", |viewer, text| Box::pin(agents::agents(viewer, text))),
+    ("Capabilities", |viewer, text| Box::pin(agents::capabilities(viewer, text))),
     ("Requests", |viewer, text| Box::pin(requests(viewer, text))),
     ("Secrets", |viewer, text| Box::pin(secrets(viewer, text))),
 ];

@@ -16,6 +16,7 @@ use crate::listener::single;
 use crate::{
     auth::Principal,
     body::RequestBody,
+    door::Door,
     problem::Problem,
     respond, rows,
     shapes::{
@@ -24,6 +25,31 @@ use crate::{
         RunStored, SeenTool,
     },
 };
+
+/// The creator of a run, with the facts that limit the run's rights.
+pub(crate) fn creator_of(door: &Door, principal: &Principal) -> Creator {
+    match principal {
+        Principal::Run(run) => Creator::Run(run.clone()),
+        Principal::Known(_) | Principal::Human(_) | Principal::LocalAdmin
+            if is_unproved(door, principal) =>
+        {
+            let is_operator = principal.is_operator();
+            Creator::Unproved { by: principal.actor(), is_operator }
+        }
+        principal if principal.is_operator() => {
+            Creator::Operator(principal.actor(), principal.human())
+        }
+        Principal::Known(_) | Principal::Human(_) | Principal::LocalAdmin => {
+            Creator::Member(principal.actor(), principal.human())
+        }
+    }
+}
+
+/// True if humans must prove that they are human, and this caller has not (D15).
+fn is_unproved(door: &Door, principal: &Principal) -> bool {
+    let is_asked = door.options.control.as_ref().is_some_and(Control::needs_proof);
+    is_asked && !principal.is_proved()
+}
 
 impl Asked<'_> {
     /// Lists the runs of a workspace page by page, or creates one.
@@ -105,25 +131,12 @@ impl Asked<'_> {
 
     /// The creator of a run, with the facts that limit the run's rights.
     pub(super) fn creator(&self) -> Creator {
-        match &self.principal {
-            Principal::Run(run) => Creator::Run(run.clone()),
-            Principal::Known(_) | Principal::Human(_) | Principal::LocalAdmin
-                if self.is_unproved() =>
-            {
-                let is_operator = self.principal.is_operator();
-                Creator::Unproved { by: self.by(), is_operator }
-            }
-            principal if principal.is_operator() => Creator::Operator(self.by(), principal.human()),
-            Principal::Known(_) | Principal::Human(_) | Principal::LocalAdmin => {
-                Creator::Member(self.by(), self.principal.human())
-            }
-        }
+        creator_of(self.door, &self.principal)
     }
 
     /// True if humans must prove that they are human, and the caller has not (D15).
     pub(super) fn is_unproved(&self) -> bool {
-        let is_asked = self.door.options.control.as_ref().is_some_and(Control::needs_proof);
-        is_asked && !self.principal.is_proved()
+        is_unproved(self.door, &self.principal)
     }
 
     pub(super) fn known_runs(&self) -> Result<&Runs, Problem> {

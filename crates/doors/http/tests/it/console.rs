@@ -1,5 +1,6 @@
 //! Tests of the console's pages: their frame, their rights, and their files.
 
+mod agents;
 mod catalog;
 mod home;
 mod registry;
@@ -23,7 +24,13 @@ const FORM: &str = "application/x-www-form-urlencoded";
 
 /// The path of a page in a workspace, with a server and an entry of the catalog for braces.
 fn filled(workspace: &str, path: &str) -> String {
-    let known = [("{name}", "one"), ("{secret}", "SOME_KEY"), ("{entry}", "docs")];
+    let known = [
+        ("{agent}", "reader"),
+        ("{capability}", "papers"),
+        ("{name}", "one"),
+        ("{secret}", "SOME_KEY"),
+        ("{entry}", "docs"),
+    ];
     let path = known.iter().fold(path.to_owned(), |path, (name, value)| path.replace(name, value));
     format!("/w/{workspace}/{path}")
 }
@@ -39,13 +46,19 @@ fn values(page: &Html, selector: &str, attribute: &str) -> Vec<String> {
     found.map(str::to_owned).collect()
 }
 
-/// A site with one server of the configuration, which is ready, and one of the catalog.
+/// A site with a server that is ready, and one of each object of the catalog.
 async fn site() -> Site {
     let site = Site::new().await;
     let entry = json!({ "transport": "http", "url": site.api.fixture_url() }).to_string();
     site.api.send("PUT", "/api/servers/one", entry).await.succeeded();
     let docs = json!({ "command": "docs-server" }).to_string();
     site.api.send("PUT", "/api/workspaces/default/mcp-servers/docs", docs).await.succeeded();
+    for (kind, text) in
+        [("capabilities", r#"{"name":"papers"}"#), ("agents", r#"{"name":"reader"}"#)]
+    {
+        let path = format!("/api/workspaces/default/{kind}");
+        site.api.send("POST", &path, text).await.succeeded();
+    }
     let registry = site.api.control.registry();
     let settled = registry.wait_until(crate::world::SOON, |all| all.is_settled()).await;
     assert!(settled.servers[0].is_ready());
@@ -156,7 +169,7 @@ async fn s18_pages_of_another_workspace_look_absent() {
     let page = browser.see("/w/default/").await;
     assert!(values(&page, "a", "href").iter().all(|to| !to.contains("team")));
     // Servers of the configuration are for operators, and not in the navigation of others.
-    assert_eq!(all(&page, "nav.pages a"), ["Home"]);
+    assert_eq!(all(&page, "nav.pages a"), ["Home", "Agents"]);
     assert_eq!(browser.look("/w/default/servers").await.status, StatusCode::FORBIDDEN);
     assert_eq!(browser.look("/w/default/search?q=one").await.status, StatusCode::OK);
     let found = browser.see("/w/default/search?q=one").await;
