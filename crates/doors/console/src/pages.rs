@@ -2,7 +2,10 @@
 //!
 //! Pages import no other page, except the samples of [`kitchen_sink`].
 
+pub mod approval;
+pub mod approvals;
 pub mod fault;
+pub mod grants;
 pub mod home;
 pub mod kitchen_sink;
 pub mod onward;

@@ -9,7 +9,11 @@
 //! file all pages.
 
 mod answer;
+mod approval;
+mod approvals;
+mod asked;
 mod frame;
+mod grants;
 mod home;
 mod live;
 mod page;
@@ -37,7 +41,7 @@ use self::{
     answer::{Answered, asset, bare_fault, is_part, nothing, redirect},
     frame::{Head, frame},
     page::{Page, Spot, Table},
-    viewer::{Place, Viewer},
+    viewer::{KEPT, Place, Viewer},
 };
 use crate::{
     Access,
@@ -53,11 +57,17 @@ use crate::{
 
 /// The beginning of the paths of pages.
 const WORKSPACES: &str = "/w/";
-/// The beginning of the cookie's value for a page to open after the sign-in.
-const KEPT: &str = "page:";
 
 /// All pages, by file. The order is that of the navigation.
-const PAGES: Table = Table(&[home::PAGES, servers::PAGES, search::PAGES, stream::PAGES]);
+const PAGES: Table = Table(&[
+    home::PAGES,
+    servers::PAGES,
+    approvals::PAGES,
+    approval::PAGES,
+    grants::PAGES,
+    search::PAGES,
+    stream::PAGES,
+]);
 
 /// The pages for the door, which does not import them.
 pub(crate) const BESIDE: Beside = Beside {

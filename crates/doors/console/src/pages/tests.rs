@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use scraper::{Html, Selector};
 
-use super::{fault, home, kitchen_sink, onward, search, servers};
+use super::{approvals, fault, home, kitchen_sink, onward, search, servers};
 use crate::{
     html,
     parts::{Moment, State, Words},
@@ -57,6 +57,7 @@ fn pages(text: &str) -> Vec<(&'static str, String)> {
         back: "/w/default/servers".to_owned(),
     };
     let mut all = of_servers(text);
+    all.extend(of_approvals(text));
     all.extend([
         ("kitchen sink", html(&kitchen_sink::sample_of(text))),
         ("home", html(&home)),
@@ -94,6 +95,19 @@ fn of_servers(text: &str) -> Vec<(&'static str, String)> {
         ("server tools", html(&tools)),
         ("server test", html(&test)),
         ("server test part", html(&part)),
+    ]
+}
+
+/// The pages of approvals and grants.
+fn of_approvals(text: &str) -> Vec<(&'static str, String)> {
+    let row = kitchen_sink::approvals::requests_of(text).remove(1);
+    vec![
+        ("approvals", html(&kitchen_sink::approvals::inbox_of(text))),
+        ("approval", html(&kitchen_sink::approvals::request_of(text))),
+        ("approval decided", html(&kitchen_sink::approvals::decided_of(text))),
+        ("approval row part", html(&approvals::RequestRowPart { row })),
+        ("grants", html(&kitchen_sink::approvals::grants_of(text))),
+        ("grant", html(&kitchen_sink::approvals::grant_of(text))),
     ]
 }
 
@@ -197,6 +211,11 @@ fn a_row_is_the_same_in_the_page_and_in_the_event() {
     for row in kitchen_sink::rows_of("") {
         let part = html(&servers::ServerRowPart { csrf: "token".to_owned(), row });
         assert!(sink.contains(part.trim()), "{part}");
+    }
+    let inbox = html(&kitchen_sink::approvals::inbox_of(""));
+    for row in kitchen_sink::approvals::requests_of("") {
+        let part = html(&approvals::RequestRowPart { row });
+        assert!(inbox.contains(part.trim()), "{part}");
     }
 }
 
