@@ -19,8 +19,10 @@ use crate::{
     routes::AUDIT,
 };
 
-/// Number of calls of the run.
-const CALLS: u32 = 10;
+/// Number of calls of the run that are looked at.
+const CALLS: u32 = 50;
+/// Number of calls that the page shows.
+const SHOWN: usize = 10;
 /// Number of earlier requests of the agent.
 const EARLIER: u32 = 5;
 
@@ -52,7 +54,7 @@ pub(super) async fn calls(
     let command = narthex("audit list --run {}", &[&run]).in_workspace(&viewer.workspace);
     Ok(Some(Calls {
         refused: refused.and_then(|event| call(event)),
-        last: events.iter().filter_map(|event| call(event)).collect(),
+        last: events.iter().take(SHOWN).filter_map(|event| call(event)).collect(),
         command: command.to_string(),
     }))
 }
