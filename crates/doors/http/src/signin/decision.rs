@@ -1,5 +1,5 @@
-//! The address under which notifications name a run's grant request (D15). It leads to the console's
-//! page of the request, and takes the answer of a human whom the API admits.
+//! The address under which notifications name a run's grant request (D15). It leads to the
+//! console's page of the request, and takes the answer of a human whom the API admits.
 
 use http::StatusCode;
 use narthex_control::{ConsentError, connection_path, decision_path};
