@@ -7,6 +7,7 @@ mod ledger;
 mod requested;
 mod requests;
 mod scopes;
+mod search;
 
 use std::{
     fmt,
@@ -25,6 +26,7 @@ pub use self::{
     ledger::StoreLedger,
     requests::{GrantRequested, RequestOf},
     scopes::RequiredScopes,
+    search::{GrantsFound, RequestsFound},
 };
 use crate::{AccessError, Account, By, Control, ControlError, Page};
 

@@ -51,8 +51,8 @@ pub use door::{
 pub use error::ControlError;
 pub use follow::{FileStatus, Reloaded};
 pub use grants::{
-    GrantError, GrantOptions, GrantRequested, Granter, ProvedWay, RequestOf, RequiredScopes,
-    StoreLedger, decision_path,
+    GrantError, GrantOptions, GrantRequested, Granter, GrantsFound, ProvedWay, RequestOf,
+    RequestsFound, RequiredScopes, StoreLedger, decision_path,
 };
 pub use idempotency::{KeptResponse, Keyed, KeyedClaim, KeyedError, KeyedRequest, digest_of};
 pub use keys::{secret_key, server_key};
@@ -75,8 +75,8 @@ pub use narthex_oauth_client::{
     GrantStatus, store::GrantFacts,
 };
 pub use narthex_store::{
-    AuditPlace, AuditSettings, EnvBindingRow, GrantRequestRow, GrantRequestStatus, GrantRow,
-    PasskeyRow, Workspace,
+    AuditPlace, AuditSettings, EnvBindingRow, GrantPlace, GrantRequestRow, GrantRequestStatus,
+    GrantRow, GrantSearch, PasskeyRow, RequestPlace, RequestSearch, RequestState, Workspace,
 };
 pub use probe::{Probe, Probing, Stage, StageName, StageOutcome};
 pub use rules::{RulesChecked, RulesError, WrittenRules};

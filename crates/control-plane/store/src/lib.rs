@@ -39,9 +39,10 @@ pub use objects::events::{
     NewEvent,
 };
 pub use objects::grant_requests::{
-    GrantDecision, GrantRequestRow, GrantRequestStatus, GrantRequests, OPEN_MAX,
+    GrantDecision, GrantRequestRow, GrantRequestStatus, GrantRequests, OPEN_MAX, RequestPlace,
+    RequestSearch, RequestState,
 };
-pub use objects::grants::{GrantChanges, GrantRow, GrantRows};
+pub use objects::grants::{GrantChanges, GrantPlace, GrantRow, GrantRows, GrantSearch};
 pub use objects::heartbeats::BeatingSession;
 pub use objects::inboxes::{DueMessage, GivenAt, InboxCount, Inboxes, NewUnread};
 pub use objects::kept_answers::{KeptAnswer, KeptAnswers, NewRequest};

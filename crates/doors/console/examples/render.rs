@@ -20,5 +20,12 @@ fn main() -> std::io::Result<()> {
         folder.join("server-definitions.html"),
         html(&sample_pages::definitions_page("")),
     )?;
+    let approvals = kitchen_sink::approvals::inbox_of("");
+    fs_err::write(folder.join("approvals.html"), html(&approvals))?;
+    let approval = kitchen_sink::approvals::request_of("");
+    fs_err::write(folder.join("approval.html"), html(&approval))?;
+    let grants = kitchen_sink::approvals::grants_of("");
+    fs_err::write(folder.join("grants.html"), html(&grants))?;
+    fs_err::write(folder.join("grant.html"), html(&kitchen_sink::approvals::grant_of("")))?;
     fs_err::write(folder.join("first-day.html"), html(&kitchen_sink::first_day()))
 }

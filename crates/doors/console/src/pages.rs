@@ -3,8 +3,11 @@
 //! Pages import no other page, except the samples of [`kitchen_sink`].
 
 pub mod agents;
+pub mod approval;
+pub mod approvals;
 pub mod catalog;
 pub mod fault;
+pub mod grants;
 pub mod home;
 pub mod kitchen_sink;
 pub mod onward;

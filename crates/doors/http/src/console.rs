@@ -10,8 +10,12 @@
 
 mod agents;
 mod answer;
+mod approval;
+mod approvals;
+mod asked;
 mod catalog;
 mod frame;
+mod grants;
 mod home;
 mod live;
 mod page;
@@ -42,7 +46,7 @@ use self::{
     answer::{Answered, asset, bare_fault, is_part, nothing, redirect},
     frame::{Head, frame},
     page::{Page, Spot, Table},
-    viewer::{Place, Viewer},
+    viewer::{KEPT, Place, Viewer},
 };
 use crate::{
     Access,
@@ -58,18 +62,19 @@ use crate::{
 
 /// The beginning of the paths of pages.
 const WORKSPACES: &str = "/w/";
-/// The beginning of the cookie's value for a page to open after the sign-in.
-const KEPT: &str = "page:";
 
 /// All pages, by file. The order is that of the navigation.
 const PAGES: Table = Table(&[
     home::PAGES,
+    approvals::PAGES,
+    approval::PAGES,
     servers::PAGES,
     server::PAGES,
     catalog::PAGES,
     registry::PAGES,
     secrets::PAGES,
     agents::PAGES,
+    grants::PAGES,
     search::PAGES,
     stream::PAGES,
 ]);

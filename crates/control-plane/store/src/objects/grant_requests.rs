@@ -35,8 +35,10 @@ macro_rules! select {
     };
 }
 
+mod looked_for;
 mod waiting;
 
+pub use self::looked_for::{RequestPlace, RequestSearch, RequestState};
 pub(super) use self::waiting::end_of_session;
 
 /// Skips a request that is open already, for the agent or for the same human, and one too many.

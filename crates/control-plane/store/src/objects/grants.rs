@@ -1,6 +1,7 @@
 //! Grants of humans: created, used up and revoked.
 
 mod reading;
+mod search;
 
 use std::time::SystemTime;
 
@@ -8,6 +9,7 @@ use narthex_model::{Grant, GrantId, GrantSubject, RunId, SessionId, WorkspaceId}
 
 pub use self::reading::GrantChanges;
 pub(super) use self::reading::maybe;
+pub use self::search::{GrantPlace, GrantSearch};
 use super::{ms, now_ms};
 use crate::{
     StatementError,

@@ -7,8 +7,8 @@ use narthex_model::{
     PrincipalId, RunEnd, RunId, SessionId, ToolScope, ToolScopeGrant, WorkspaceId,
 };
 use narthex_store::{
-    GrantDecision, GrantRequestRow, GrantRequestStatus, GrantRow, NewRun, OPEN_MAX, SessionRow,
-    Store, Workspace,
+    GrantDecision, GrantPlace, GrantRequestRow, GrantRequestStatus, GrantRow, GrantSearch, NewRun,
+    OPEN_MAX, RequestPlace, RequestSearch, RequestState, SessionRow, Store, Workspace,
 };
 use tokio::task::JoinSet;
 
@@ -353,5 +353,102 @@ async fn d15_a_request_is_decided_once() {
         let more = asked(&here, 200, scope(), late);
         assert_eq!(requests.ask(&more).await.unwrap(), None);
         assert_eq!(status(None).await.unwrap().len(), 9);
+    }
+}
+
+/// People find requests by their state and their agent, in the order of time and page by page.
+#[tokio::test]
+async fn x_m56_requests_are_found_by_state_in_the_order_of_time() {
+    for place in Place::both() {
+        let store = place.open().await;
+        let here = tenant(&store, "team", 1).await;
+        let requests = store.grant_requests();
+        let late = UNIX_EPOCH + Duration::from_secs(4_000_000_000);
+        let past = UNIX_EPOCH + Duration::from_secs(1_790_000_001);
+        let of = |name: &str| {
+            let scope = ToolScope::new(name).unwrap();
+            GrantOf::ToolScope(ToolScopeGrant { scope, server: None, tool: None, arguments: None })
+        };
+        // The order of ids is another one than that of time.
+        for (number, name, since, until) in [
+            (1, "a.newest", 30, late),
+            (2, "a.oldest", 10, late),
+            (3, "a.middle", 20, late),
+            (4, "a.expired", 5, past),
+            (5, "a.denied", 40, late),
+        ] {
+            let mut one = asked(&here, number, of(name), until);
+            one.requested_at = UNIX_EPOCH + Duration::from_secs(1_790_000_000 - 100 + since);
+            assert!(requests.ask(&one).await.unwrap().unwrap().1);
+        }
+        let deny = GrantDecision { by: "ada", reason: "no", grant: None };
+        assert!(requests.decide(&here, GrantRequestId::new([5; 8]), deny).await.unwrap());
+        let found = async |state, agent: &str, after| {
+            let agent = (!agent.is_empty()).then(|| AgentName::new(agent).unwrap());
+            let search = RequestSearch { state, agent, after, limit: 2 };
+            let rows = requests.search(&here, &search).await.unwrap();
+            let next =
+                rows.last().map(|row| RequestPlace { requested_at: row.requested_at, id: row.id });
+            (rows.into_iter().map(|row| row.id).collect::<Vec<_>>(), next)
+        };
+        let ids = |numbers: &[u8]| -> Vec<_> {
+            numbers.iter().map(|number| GrantRequestId::new([*number; 8])).collect()
+        };
+        let (first, next) = found(RequestState::Open, "", None).await;
+        assert_eq!(first, ids(&[2, 3]));
+        assert_eq!(found(RequestState::Open, "", next).await.0, ids(&[1]));
+        assert_eq!(found(RequestState::Open, "reader", None).await.0, ids(&[2, 3]));
+        assert_eq!(found(RequestState::Open, "writer", None).await.0, ids(&[]));
+        let (closed, next) = found(RequestState::Closed(None), "", None).await;
+        assert_eq!(closed, ids(&[5, 4]));
+        assert_eq!(found(RequestState::Closed(None), "", next).await.0, ids(&[]));
+        let expired = RequestState::Closed(Some(GrantRequestStatus::Expired));
+        assert_eq!(found(expired, "", None).await.0, ids(&[4]));
+    }
+}
+
+/// People find the grants that count, the newest first, by their subject and their scope.
+#[tokio::test]
+async fn x_e76_grants_are_found_by_subject_and_scope() {
+    for place in Place::both() {
+        let store = place.open().await;
+        let here = tenant(&store, "team", 1).await;
+        let grants = store.grants();
+        for (number, name) in [(1, "git.write"), (2, "git.write_all"), (3, "git.write-all")] {
+            let mut one = row(&here, number, GrantDuration::Persistent);
+            let scope = ToolScope::new(name).unwrap();
+            one.grant.of = GrantOf::ToolScope(ToolScopeGrant {
+                scope,
+                server: None,
+                tool: None,
+                arguments: None,
+            });
+            one.granted_at = UNIX_EPOCH + Duration::from_secs(100 - u64::from(number));
+            assert!(grants.create(&one).await.unwrap());
+        }
+        assert!(grants.revoke(&here, grant_id(3), "ada").await.unwrap());
+        let found = async |search: GrantSearch| {
+            let search = GrantSearch { limit: 2, ..search };
+            let rows = grants.search(&here, &search).await.unwrap();
+            rows.into_iter().map(|row| row.grant.id).collect::<Vec<_>>()
+        };
+        let scope = |name: &str| Some(ToolScope::new(name).unwrap());
+        assert_eq!(found(GrantSearch::default()).await, [grant_id(1), grant_id(2)]);
+        let ended = GrantSearch { with_ended: true, ..GrantSearch::default() };
+        let after =
+            GrantPlace { granted_at: UNIX_EPOCH + Duration::from_secs(98), id: grant_id(2) };
+        let rest = GrantSearch { after: Some(after), ..ended.clone() };
+        assert_eq!(found(rest).await, [grant_id(3)]);
+        let write = GrantSearch { scope: scope("git.write"), ..ended.clone() };
+        assert_eq!(found(write).await, [grant_id(1)]);
+        // `_` is a letter, and no pattern.
+        let all = GrantSearch { scope: scope("git.write_all"), ..ended };
+        assert_eq!(found(all).await, [grant_id(2)]);
+        let user = PrincipalId::new("prn_00000000000000aa").unwrap();
+        let theirs = GrantSearch { user: Some(user), ..GrantSearch::default() };
+        assert_eq!(found(theirs).await, [grant_id(1), grant_id(2)]);
+        let agent = Some(AgentName::new("reader").unwrap());
+        let of_agent = GrantSearch { agent, ..GrantSearch::default() };
+        assert_eq!(found(of_agent).await, []);
     }
 }

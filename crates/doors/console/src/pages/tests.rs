@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use scraper::{Html, Selector};
 
 use super::{
-    agents, catalog, fault, home, kitchen_sink, onward, registry, search, secrets,
+    agents, approvals, catalog, fault, home, kitchen_sink, onward, registry, search, secrets,
     server::sample_pages, server::samples, servers,
 };
 use crate::{
@@ -63,6 +63,7 @@ fn pages(text: &str) -> Vec<(&'static str, String)> {
     all.extend(of_server(text));
     all.extend(of_secrets(text));
     all.extend(of_catalog(text));
+    all.extend(of_approvals(text));
     all.extend([
         ("agents", html(&agents::samples::list_of(frame(), text))),
         ("agent", html(&agents::samples::page_of(frame(), text))),
@@ -130,6 +131,19 @@ fn of_catalog(text: &str) -> Vec<(&'static str, String)> {
         ("catalog entry", html(&catalog::samples::entry(frame(), text))),
         ("catalog edit", html(&catalog::samples::edit(frame(), text))),
         ("catalog remove", html(&catalog::samples::remove(frame(), text))),
+    ]
+}
+
+/// The pages of approvals and grants.
+fn of_approvals(text: &str) -> Vec<(&'static str, String)> {
+    let row = kitchen_sink::approvals::requests_of(text).remove(1);
+    vec![
+        ("approvals", html(&kitchen_sink::approvals::inbox_of(text))),
+        ("approval", html(&kitchen_sink::approvals::request_of(text))),
+        ("approval decided", html(&kitchen_sink::approvals::decided_of(text))),
+        ("approval row part", html(&approvals::RequestRowPart { row })),
+        ("grants", html(&kitchen_sink::approvals::grants_of(text))),
+        ("grant", html(&kitchen_sink::approvals::grant_of(text))),
     ]
 }
 
@@ -233,6 +247,11 @@ fn a_row_is_the_same_in_the_page_and_in_the_event() {
     for row in kitchen_sink::rows_of("") {
         let part = html(&servers::ServerRowPart { csrf: "token".to_owned(), row });
         assert!(sink.contains(part.trim()), "{part}");
+    }
+    let inbox = html(&kitchen_sink::approvals::inbox_of(""));
+    for row in kitchen_sink::approvals::requests_of("") {
+        let part = html(&approvals::RequestRowPart { row });
+        assert!(inbox.contains(part.trim()), "{part}");
     }
 }
 

@@ -8,13 +8,13 @@ use narthex_console::{
     pages::home::{Asking, Counted, HeldBack, HomePage, Now, Runs, Step},
     parts::{Moment, Same, Words},
 };
-use narthex_control::{AuditQuery, GrantRequestRow, decision_path};
+use narthex_control::{AuditQuery, GrantRequestRow};
 use narthex_model::{ServerState, command::narthex};
 use narthex_runs::RunFilter;
-use serde_json::Value;
 
 use super::{
     answer::{self, Answered},
+    asked,
     frame::{self, Head, frame_with},
     live::{self, Follows, Fragment, Live, Topic},
     page::Page,
@@ -24,6 +24,7 @@ use super::{
 };
 use crate::{
     Access,
+    deciding::approval_path,
     problem::Problem,
     routes::{EVERY, SEE_RUNS},
 };
@@ -131,16 +132,10 @@ async fn calls(viewer: &Viewer<'_>) -> Result<Option<u64>, Problem> {
 }
 
 fn asking(row: &GrantRequestRow) -> Asking {
-    let who = row.agent.as_ref().map_or_else(|| row.run.to_text(), ToString::to_string);
-    let details = row.of.details();
-    let about = ["scope", "child_agent_id", "tool"]
-        .iter()
-        .find_map(|name| details.get(name).and_then(Value::as_str));
-    let what = format!("{} {}", row.of.word().replace('_', " "), about.unwrap_or_default());
     Asking {
-        href: decision_path(&row.workspace, &row.id.to_text()),
-        who: Words::new(&who),
-        what: Words::new(what.trim_end()),
+        href: approval_path(&row.workspace, &row.id.to_text()),
+        who: Words::new(&asked::who(row)),
+        what: Words::new(&asked::what(&row.of)),
         since: Moment::new(row.requested_at),
         until: Moment::new(row.expires_at),
     }

@@ -8,7 +8,6 @@ use narthex_console::{
     pages::search::{Found, Group, SearchPage},
     parts::Words,
 };
-use narthex_control::decision_path;
 use narthex_gateway::shown;
 use narthex_model::CatalogKind;
 use serde_json::Value;
@@ -24,6 +23,7 @@ use super::{
 };
 use crate::{
     Access,
+    deciding::approval_path,
     problem::Problem,
     routes::{AUTHOR, EVERY, NAMES},
 };
@@ -153,7 +153,7 @@ async fn requests(viewer: &Viewer<'_>, text: &str) -> Result<Vec<Found>, Problem
     let found = waits.requests.iter().filter_map(|row| {
         let agent = row.agent.as_ref()?.to_string();
         let found = Found {
-            href: decision_path(&row.workspace, &row.id.to_text()),
+            href: approval_path(&row.workspace, &row.id.to_text()),
             name: Words::new(&agent),
             about: Words::new("an agent that waits for a decision"),
         };

@@ -1,6 +1,6 @@
 //! The live parts of all pages.
 
-use super::{frame, home, live::Topic, server, servers};
+use super::{approvals, frame, home, live::Topic, server, servers};
 
 /// All of them; their names differ, since addresses have them.
 pub(super) const TOPICS: &[&Topic] = &[
@@ -11,4 +11,5 @@ pub(super) const TOPICS: &[&Topic] = &[
     &server::TOOLS,
     &server::DEFINITIONS,
     &server::LOG,
+    &approvals::TOPIC,
 ];

@@ -21,6 +21,9 @@ use crate::{
     signin::BrowserRequest,
 };
 
+/// The beginning of the cookie's value for a page to open after the sign-in.
+pub(super) const KEPT: &str = "page:";
+
 /// A form of a page, which repeats the value that only our pages can read.
 pub(super) trait Form: DeserializeOwned {
     /// That value.

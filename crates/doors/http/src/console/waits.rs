@@ -1,7 +1,7 @@
 //! The things that wait for the human: one projection for the frame and for the first page.
 
 use narthex_console::Waiting;
-use narthex_control::{GrantRequestRow, GrantRequestStatus};
+use narthex_control::{GrantRequestRow, RequestSearch, RequestState};
 use narthex_model::ServerState;
 
 use super::viewer::Viewer;
@@ -35,10 +35,10 @@ impl Waits {
     pub(super) async fn read(viewer: &Viewer<'_>) -> Result<Self, Problem> {
         let mut waits = Self::default();
         if viewer.may(Access::Member(ADMIN)) {
-            let pending = Some(GrantRequestStatus::Pending);
-            let control = viewer.control();
-            let page = control.grant_requests(&viewer.workspace, pending, "", COUNTED).await?;
-            (waits.requests, waits.has_more) = (page.items, page.next.is_some());
+            let (state, control) = (RequestState::Open, viewer.control());
+            let open = RequestSearch { state, agent: None, after: None, limit: COUNTED };
+            let found = control.grant_requests_search(&viewer.workspace, &open).await?;
+            (waits.requests, waits.has_more) = (found.items, found.next.is_some());
         }
         if viewer.sees_servers() {
             for row in &viewer.door.gateway.registry().snapshot().servers {
@@ -55,6 +55,6 @@ impl Waits {
     /// The number in the frame.
     pub(super) fn shown(&self, viewer: &Viewer<'_>) -> Waiting {
         let count = self.requests.len() + self.reviews.len() + self.signing_in;
-        Waiting { href: viewer.path("#waiting"), count: Some(count) }
+        Waiting { href: viewer.path("approvals"), count: Some(count) }
     }
 }

@@ -11,6 +11,7 @@ use super::{Answered, Asked, access::created, ok};
 use crate::{
     auth::Principal,
     body::RequestBody,
+    deciding::warnings,
     problem::Problem,
     respond,
     shapes::{Grant, GrantDetails, GrantRequest, GrantScope, Page},
@@ -93,19 +94,14 @@ impl Asked<'_> {
         let (after, limit) = (query.text("after"), query.limit()?);
         let page = self.control()?.grant_requests(&workspace, status, after, limit).await?;
         let control = self.control()?;
-        let is_pending = |row: &GrantRequestRow| row.status == GrantRequestStatus::Pending;
         let reads_catalog = self.principal.may_read_catalog(&workspace);
-        let required = match reads_catalog && page.items.iter().any(is_pending) {
-            true => Some(control.required_scopes(&workspace).await?),
-            false => None,
-        };
-        let shown = |row: &GrantRequestRow| {
-            let required = required.as_ref().filter(|_| is_pending(row));
-            let warning = required.and_then(|required| required.warning_of(&row.of));
+        let warnings = warnings(control, &self.principal, &workspace, &page.items).await?;
+        let shown = |(row, warning): (&GrantRequestRow, Option<String>)| {
             let shown = request(control, row, warning.into_iter().collect());
             if reads_catalog { shown } else { shown.without_catalog() }
         };
-        Ok(ok(&Page { items: page.items.iter().map(shown).collect(), next: page.next }))
+        let items = page.items.iter().zip(warnings).map(shown).collect();
+        Ok(ok(&Page { items, next: page.next }))
     }
 
     /// Approves or denies a grant request of a run.

@@ -1,7 +1,9 @@
 //! Tests of the console's pages: their frame, their rights, and their files.
 
 mod agents;
+mod approvals;
 mod catalog;
+mod grants;
 mod home;
 mod registry;
 mod secrets;
@@ -22,17 +24,27 @@ use crate::{
 
 const FORM: &str = "application/x-www-form-urlencoded";
 
+/// The streams and downloads among the pages.
+const FILES: &[&str] = &["live", "servers/{name}/log.txt"];
+
 /// The path of a page in a workspace, with a server and an entry of the catalog for braces.
 fn filled(workspace: &str, path: &str) -> String {
     let known = [
+        ("{name}", "one"),
+        ("{request}", "grq_0000000000000001"),
+        ("{grant}", "gra_0000000000000001"),
         ("{agent}", "reader"),
         ("{capability}", "papers"),
-        ("{name}", "one"),
         ("{secret}", "SOME_KEY"),
         ("{entry}", "docs"),
     ];
     let path = known.iter().fold(path.to_owned(), |path, (name, value)| path.replace(name, value));
     format!("/w/{workspace}/{path}")
+}
+
+/// True for the pages of objects that a site has only after an agent has asked.
+fn is_of_an_agent(path: &str) -> bool {
+    path.contains("{request}") || path.contains("{grant}")
 }
 
 fn all(page: &Html, selector: &str) -> Vec<String> {
@@ -94,8 +106,8 @@ async fn each_page_has_a_title_a_heading_and_the_policy() {
     let browser = site.browser("ada").await;
     let mut titles = BTreeSet::new();
     let mut count = 0;
-    let is_page = |path: &str| path != "live" && !path.ends_with(".txt");
-    for (path, method, _) in pages().filter(|(path, method, _)| *method == "GET" && is_page(path)) {
+    let shown = |path: &str| !FILES.contains(&path) && !is_of_an_agent(path);
+    for (path, method, _) in pages().filter(|(path, method, _)| *method == "GET" && shown(path)) {
         let path = filled("default", path);
         let answer = browser.look(&path).await;
         assert_eq!(answer.status, StatusCode::OK, "{method} {path}: {}", answer.text());
@@ -169,7 +181,7 @@ async fn s18_pages_of_another_workspace_look_absent() {
     let page = browser.see("/w/default/").await;
     assert!(values(&page, "a", "href").iter().all(|to| !to.contains("team")));
     // Servers of the configuration are for operators, and not in the navigation of others.
-    assert_eq!(all(&page, "nav.pages a"), ["Home", "Agents"]);
+    assert_eq!(all(&page, "nav.pages a"), ["Home", "Approvals", "Agents", "Grants"]);
     assert_eq!(browser.look("/w/default/servers").await.status, StatusCode::FORBIDDEN);
     assert_eq!(browser.look("/w/default/search?q=one").await.status, StatusCode::OK);
     let found = browser.see("/w/default/search?q=one").await;

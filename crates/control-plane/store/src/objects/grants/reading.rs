@@ -26,6 +26,8 @@ macro_rules! select {
     };
 }
 
+pub(super) use select;
+
 const FIND: Statement =
     Statement { name: "grants.find", sql: select!("WHERE workspace = $1 AND id = $2") };
 const PAGE: Statement = Statement {
@@ -129,7 +131,7 @@ impl GrantRows<'_> {
     }
 }
 
-fn grant(row: &Row) -> Result<GrantRow, StatementError> {
+pub(super) fn grant(row: &Row) -> Result<GrantRow, StatementError> {
     let run = maybe(row, "run", RunId::parse)?;
     let session = maybe(row, "session", SessionId::parse)?;
     let principal = |text: &str| PrincipalId::new(text).ok();

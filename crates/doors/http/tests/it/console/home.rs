@@ -38,7 +38,7 @@ async fn x_m56_a_request_waits_on_the_first_page() {
     let id = asked["grant_request_id"].as_str().unwrap();
     let page = browser.see("/w/default/").await;
     assert_eq!(waits(&page), "1");
-    let path = format!("/workspaces/default/grant-requests/{id}");
+    let path = format!("/w/default/approvals/{id}");
     assert!(values(&page, "#waiting a", "href").contains(&path));
     assert!(all(&page, "#waiting").remove(0).contains("tool scope demo.write"));
     let found = browser.see("/w/default/search?q=WRIT").await;
