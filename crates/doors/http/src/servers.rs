@@ -47,8 +47,14 @@ use serde::Serialize;
 #[cfg(test)]
 pub(crate) use self::query::page_sizes;
 pub(crate) use self::{
-    access::page_of, events::EventTarget, grants::GrantTarget, outbound::OutboundTarget,
-    query::Query, shares::ShareTarget, watched::WatchTarget,
+    access::page_of,
+    events::{EventTarget, heard, speaker, takes_messages},
+    grants::GrantTarget,
+    outbound::OutboundTarget,
+    query::Query,
+    runs::creator,
+    shares::ShareTarget,
+    watched::WatchTarget,
 };
 use crate::{
     Access,

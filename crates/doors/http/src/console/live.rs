@@ -32,7 +32,17 @@ pub(super) enum Follows {
     Servers,
     /// Changes of servers, and requests and sessions in the workspace.
     Requests,
+    /// The same, and runs that begin or end at this daemon.
+    Runs,
+    /// The same as for requests, and the operations and the end of the run that the parameter
+    /// [`RUN`] names.
+    Run,
+    /// The same as for requests, and messages in the workspace.
+    Messages,
 }
+
+/// The parameter with the run that a part is about.
+pub(super) const RUN: &str = "run";
 
 /// An element of a page, as it is now.
 #[derive(Debug)]
@@ -46,19 +56,33 @@ pub(super) struct Fragment {
     pub(super) has_rest: bool,
     /// True for the first element of a topic.
     pub(super) is_first: bool,
+    /// The id of the list of which this is an entry.
+    pub(super) list: Option<&'static str>,
 }
 
 impl Fragment {
     /// An element that is sent again when its text changes.
     pub(super) fn new(id: impl Into<String>, html: String) -> Self {
         let key = hash_of(&html);
-        Self { id: id.into(), html, key, has_rest: false, is_first: false }
+        Self { id: id.into(), html, key, has_rest: false, is_first: false, list: None }
     }
 
     /// An element with the following ones inside of it, which is sent again only when `key`
     /// changes, such as the ids of its rows.
     pub(super) fn around(id: impl Into<String>, html: String, key: &impl Hash) -> Self {
-        Self { id: id.into(), html, key: hash_of(key), has_rest: true, is_first: false }
+        let key = hash_of(key);
+        Self { id: id.into(), html, key, has_rest: true, is_first: false, list: None }
+    }
+
+    /// A list with the following entries inside of it, the newest first. It is sent once: later
+    /// entries are put in, and entries that have gone are taken out.
+    pub(super) fn log(id: &'static str, html: String) -> Self {
+        Self::around(id, html, &())
+    }
+
+    /// An entry of the list with the id `list`, at its place in the list.
+    pub(super) fn entry(list: &'static str, id: impl Into<String>, html: String) -> Self {
+        Self { list: Some(list), ..Self::new(id, html) }
     }
 
     /// The element in an event.
@@ -66,6 +90,21 @@ impl Fragment {
         let Self { id, html, .. } = self;
         format!("<hx-partial hx-target=\"#{id}\" hx-swap=\"outerMorph\">{html}</hx-partial>")
     }
+
+    /// A new entry in an event, behind the entry with the id `front`, or as the first one.
+    pub(super) fn entry_event(&self, list: &str, front: Option<&str>) -> String {
+        let html = &self.html;
+        let (target, swap) = match front {
+            Some(front) => (front, "afterend"),
+            None => (list, "afterbegin"),
+        };
+        format!("<hx-partial hx-target=\"#{target}\" hx-swap=\"{swap}\">{html}</hx-partial>")
+    }
+}
+
+/// The end of an entry in an event.
+pub(super) fn gone_event(id: &str) -> String {
+    format!("<hx-partial hx-target=\"#{id}\" hx-swap=\"delete\"></hx-partial>")
 }
 
 fn hash_of(value: &(impl Hash + ?Sized)) -> u64 {

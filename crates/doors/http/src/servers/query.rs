@@ -44,6 +44,12 @@ impl Query {
         if faults.is_empty() { Ok(Self(found)) } else { Err(refused(&faults)) }
     }
 
+    /// The query with a further parameter, such as one that is in the path of a page.
+    pub(crate) fn with(mut self, name: &str, value: &str) -> Self {
+        self.0.insert(name.to_owned(), value.to_owned());
+        self
+    }
+
     pub(crate) fn text(&self, name: &str) -> &str {
         self.0.get(name).map_or("", String::as_str)
     }

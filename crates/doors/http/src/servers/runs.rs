@@ -105,25 +105,7 @@ impl Asked<'_> {
 
     /// The creator of a run, with the facts that limit the run's rights.
     pub(super) fn creator(&self) -> Creator {
-        match &self.principal {
-            Principal::Run(run) => Creator::Run(run.clone()),
-            Principal::Known(_) | Principal::Human(_) | Principal::LocalAdmin
-                if self.is_unproved() =>
-            {
-                let is_operator = self.principal.is_operator();
-                Creator::Unproved { by: self.by(), is_operator }
-            }
-            principal if principal.is_operator() => Creator::Operator(self.by(), principal.human()),
-            Principal::Known(_) | Principal::Human(_) | Principal::LocalAdmin => {
-                Creator::Member(self.by(), self.principal.human())
-            }
-        }
-    }
-
-    /// True if humans must prove that they are human, and the caller has not (D15).
-    pub(super) fn is_unproved(&self) -> bool {
-        let is_asked = self.door.options.control.as_ref().is_some_and(Control::needs_proof);
-        is_asked && !self.principal.is_proved()
+        creator(&self.principal, self.door.options.control.as_ref())
     }
 
     pub(super) fn known_runs(&self) -> Result<&Runs, Problem> {
@@ -250,6 +232,30 @@ impl Asked<'_> {
             tool_set: run.tools().map(|tools| tool_set(&tools, is_whole)),
         })
     }
+}
+
+/// The caller as the creator of a run, with the facts that limit the run's rights.
+pub(crate) fn creator(principal: &Principal, control: Option<&Control>) -> Creator {
+    match principal {
+        Principal::Run(run) => Creator::Run(run.clone()),
+        Principal::Known(_) | Principal::Human(_) | Principal::LocalAdmin
+            if is_unproved(principal, control) =>
+        {
+            let is_operator = principal.is_operator();
+            Creator::Unproved { by: principal.actor(), is_operator }
+        }
+        principal if principal.is_operator() => {
+            Creator::Operator(principal.actor(), principal.human())
+        }
+        Principal::Known(_) | Principal::Human(_) | Principal::LocalAdmin => {
+            Creator::Member(principal.actor(), principal.human())
+        }
+    }
+}
+
+/// True if humans must prove that they are human, and the caller has not (D15).
+pub(super) fn is_unproved(principal: &Principal, control: Option<&Control>) -> bool {
+    control.is_some_and(Control::needs_proof) && !principal.is_proved()
 }
 
 /// The text in place of the token in client entries: a variable that clients fill in. So logs and
