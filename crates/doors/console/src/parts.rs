@@ -1,5 +1,7 @@
 //! The parts of pages that several pages show: texts, times, states, buttons, commands.
 
+pub mod form;
+
 use std::{
     fmt,
     time::{Duration, SystemTime},

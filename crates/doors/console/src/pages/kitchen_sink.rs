@@ -12,7 +12,10 @@ use super::{
 };
 use crate::{
     Account, Frame, NavLink, Told, Waiting, Workspaces, filters,
-    parts::{Action, Empty, Filter, ICONS, Moment, Same, State, Words},
+    parts::{
+        Action, Empty, Filter, ICONS, Moment, Same, State, Words,
+        form::{Field, Input, Origin},
+    },
 };
 
 /// The path of the page.
@@ -33,6 +36,7 @@ pub struct KitchenSink {
     told: [Told; 2],
     fault: Fault,
     empty: Empty,
+    fields: Vec<Field>,
 }
 
 /// The page with samples.
@@ -63,7 +67,38 @@ pub fn sample_of(more: &str) -> KitchenSink {
         told: [told(false), told(true)],
         fault: fault_of(more),
         empty: empty(),
+        fields: fields(more),
     }
+}
+
+/// A field of each kind.
+fn fields(more: &str) -> Vec<Field> {
+    let more: String = more.chars().take(200).collect();
+    let label = |text: &str| format!("{text}{more}");
+    let origins = vec![
+        Origin::new(&label("the capability search"), &label("https://example.com/mcp")),
+        Origin::new(&label("the catalog"), &label("http://localhost")),
+    ];
+    let address = Input::Line {
+        value: label("https://example.com/mcp"),
+        example: label("https://example.com/mcp"),
+    };
+    let token = Input::line(&label("abc"));
+    vec![
+        Field::new("address", &label("Address"), address).origins(origins).required(),
+        Field::new("token", &label("Token"), token)
+            .fault(Some(&label("A secret is named, not written: use ${TOKEN}."))),
+        Field::new("secret", &label("New value"), Input::Unseen)
+            .help(&label("It is saved once you press Save.")),
+        Field::new("more", &label("Settings"), Input::area(&label("{}\n{}"), 4))
+            .off(&label("This entry is changed in its file.")),
+        Field::new(
+            "shape",
+            &label("Shape"),
+            Input::choice(&["command", "remote", "image"], "remote"),
+        ),
+        Field::new("quiet", &label("Quiet"), Input::Check { is_on: true }),
+    ]
 }
 
 /// All states of servers.
