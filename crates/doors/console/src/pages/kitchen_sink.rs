@@ -8,6 +8,10 @@ use narthex_model::{ServerState, command::narthex};
 use super::{
     fault::Fault,
     home::{Asking, Counted, HeldBack, HomePage, Now, Runs, Step},
+    runs::{
+        RunList, samples,
+        trace::{CallList, Timeline},
+    },
     servers::{ServerFilters, ServerList, ServerRow, Stage, Tested, Tool, Tools},
 };
 use crate::{

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use scraper::{Html, Selector};
 
-use super::{fault, home, kitchen_sink, onward, search, servers};
+use super::{fault, home, kitchen_sink, onward, runs, search, servers};
 use crate::{
     html,
     parts::{Moment, State, Words},
@@ -57,6 +57,7 @@ fn pages(text: &str) -> Vec<(&'static str, String)> {
         back: "/w/default/servers".to_owned(),
     };
     let mut all = of_servers(text);
+    all.extend(runs::samples::pages(text, &frame()));
     all.extend([
         ("kitchen sink", html(&kitchen_sink::sample_of(text))),
         ("home", html(&home)),
@@ -207,6 +208,28 @@ fn each_state_has_a_word_and_an_icon() {
     let words: BTreeSet<_> = all.iter().map(|state| state.word()).collect();
     let icons: BTreeSet<_> = all.iter().map(|state| state.icon()).collect();
     assert_eq!((words.len(), icons.len()), (5, 5));
+}
+
+/// Each status of a run has a word of its own, and a run that is active has an icon of its own.
+#[test]
+fn each_status_of_a_run_has_a_word() {
+    let all = runs::samples::STATUSES.map(runs::RunStatus);
+    let words: BTreeSet<_> = all.iter().map(|status| status.word()).collect();
+    assert_eq!(words.len(), all.len());
+    let icon = |word| runs::RunStatus(word).icon();
+    assert_ne!(icon("running"), icon("pending"));
+    assert_ne!(icon("failed"), icon("ended"));
+}
+
+/// A call in the page and in its event are the same text.
+#[test]
+fn a_call_is_the_same_in_the_page_and_in_the_event() {
+    let rows = runs::samples::calls_of("");
+    let list = html(&runs::trace::CallList { rows: rows.clone() });
+    for row in rows {
+        let part = html(&runs::trace::CallRowPart { row });
+        assert!(list.contains(part.trim()), "{part}");
+    }
 }
 
 /// Times are exact in the page, whether or not a script runs.
