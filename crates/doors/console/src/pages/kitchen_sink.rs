@@ -41,6 +41,9 @@ pub struct KitchenSink {
     fault: Fault,
     empty: Empty,
     fields: Vec<Field>,
+    runs: RunList,
+    calls: CallList,
+    timeline: Timeline,
 }
 
 /// The page with samples.
@@ -72,6 +75,9 @@ pub fn sample_of(more: &str) -> KitchenSink {
         fault: fault_of(more),
         empty: empty(),
         fields: fields(more),
+        runs: samples::list_of(more),
+        calls: CallList { rows: samples::calls_of(more) },
+        timeline: samples::timeline_of(more),
     }
 }
 
