@@ -2,9 +2,9 @@
 
 use narthex_control::ControlError;
 use narthex_model::{RunId, SessionId, WorkspaceId};
-use narthex_store::{LivingRuns, RunRow, RunSearch, ShareRow};
+use narthex_store::{LivingRuns, RunFilter, RunRow, RunSearch, ShareRow};
 
-use crate::{RunError, RunPage, Runs};
+use crate::{RunError, RunPage, Runs, SeenRun};
 
 impl Runs {
     /// The newest `limit` selected runs of a workspace whose numbers come before `before`. The run
@@ -32,6 +32,27 @@ impl Runs {
         let local = self.local(workspace).filter(|_| is_wanted && !has_more);
         let items = rows.into_iter().map(|row| self.seen(row)).chain(local);
         Ok(RunPage { items: items.collect(), next })
+    }
+
+    /// One run of a workspace: by its id or its number, or `local` for that of the process itself.
+    ///
+    /// # Errors
+    /// When there is no such run, or the store fails.
+    pub async fn find(&self, workspace: &WorkspaceId, name: &str) -> Result<SeenRun, RunError> {
+        let unknown = || RunError::Unknown(name.chars().take(100).collect());
+        if name == "local" {
+            return self.local(workspace).ok_or_else(unknown);
+        }
+        match name.parse::<u64>() {
+            Err(_no_number) => self.get(workspace, name).await,
+            Ok(0) => self.local(workspace).ok_or_else(unknown),
+            Ok(pid) => {
+                let page = self.list(workspace, RunFilter::default(), pid - 1, 1).await?;
+                let is_it =
+                    |run: &SeenRun| run.row.as_ref().is_some_and(|row| row.pid.get() == pid);
+                page.items.into_iter().find(is_it).ok_or_else(unknown)
+            }
+        }
     }
 
     /// Numbers of active runs of a workspace, with that of the process itself.

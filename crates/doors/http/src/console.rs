@@ -14,6 +14,7 @@ mod home;
 mod live;
 mod page;
 mod rows;
+mod runs;
 mod search;
 mod servers;
 mod stream;
@@ -57,7 +58,8 @@ const WORKSPACES: &str = "/w/";
 const KEPT: &str = "page:";
 
 /// All pages, by file. The order is that of the navigation.
-const PAGES: Table = Table(&[home::PAGES, servers::PAGES, search::PAGES, stream::PAGES]);
+const PAGES: Table =
+    Table(&[home::PAGES, servers::PAGES, runs::PAGES, search::PAGES, stream::PAGES]);
 
 /// The pages for the door, which does not import them.
 pub(crate) const BESIDE: Beside = Beside {

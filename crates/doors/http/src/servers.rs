@@ -48,6 +48,7 @@ use serde::Serialize;
 pub(crate) use self::query::page_sizes;
 pub(crate) use self::{
     access::page_of,
+    audit::{cursor as audit_cursor, place as audit_place},
     events::{EventTarget, heard, speaker, takes_messages},
     grants::GrantTarget,
     outbound::OutboundTarget,

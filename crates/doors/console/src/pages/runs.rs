@@ -158,6 +158,8 @@ pub struct SessionRow {
     pub env: Vec<Words>,
     /// The buttons.
     pub actions: Vec<Action>,
+    /// The page that asks before the end of the session.
+    pub question: Option<Link>,
 }
 
 /// The question before an action that cannot be undone.

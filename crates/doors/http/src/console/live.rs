@@ -1,7 +1,10 @@
 //! One event stream for each page: parts of the page, rendered again by the same template when they
 //! change, with the rights that the human has at that moment.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::{
+    collections::BTreeSet,
+    hash::{DefaultHasher, Hash, Hasher},
+};
 
 use futures_core::future::BoxFuture;
 
@@ -125,7 +128,9 @@ pub(super) fn address(viewer: &Viewer<'_>, live: Vec<Live>, query: &Query) -> St
     let names: Vec<_> = live.iter().map(|live| live.topic.name).collect();
     let mut pairs = form_urlencoded::Serializer::new(String::new());
     pairs.append_pair("topics", &names.join(","));
-    for name in live.iter().flat_map(|live| live.topic.params) {
+    // Several parts may depend on one parameter.
+    let params: BTreeSet<_> = live.iter().flat_map(|live| live.topic.params).collect();
+    for name in params {
         if !query.text(name).is_empty() {
             pairs.append_pair(name, query.text(name));
         }

@@ -1,7 +1,7 @@
 //! The event stream of a page: its live parts, as often as they change.
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeSet, HashMap, VecDeque},
     future::{pending, ready},
     sync::Arc,
     time::Duration,
@@ -11,7 +11,7 @@ use http::request::Parts;
 use narthex_control::Control;
 use narthex_events::{EventKind, Follower};
 use narthex_model::{ErrorKind, RunId, WorkspaceId};
-use narthex_run_events::Watcher;
+use narthex_run_events::{Operation, Watcher};
 use narthex_runs::RunStatus;
 use tokio::{
     sync::{OwnedSemaphorePermit, watch},
@@ -45,6 +45,8 @@ pub(super) const PAGES: &[Page] =
 const LIFE: Duration = Duration::from_secs(15 * 60);
 /// Changes that follow each other within this time are sent together.
 const TOGETHER: Duration = Duration::from_millis(50);
+/// Number of operations of a run that a stream remembers: more than a page shows.
+const RECENT: usize = 100;
 /// The parameters of a stream's address besides those of its topics.
 const OWN: [&str; 2] = ["topics", "mark"];
 /// The events of a workspace that change what waits, and which runs are active.
@@ -90,6 +92,7 @@ async fn stream(viewer: &Viewer<'_>) -> Answered {
         requests: requests(viewer, &topics).await?,
         runs: follows(&topics, Follows::Runs).then(|| door.gateway.runs().changes()),
         operations: operations(viewer, &topics, &query).await?,
+        recent: VecDeque::new(),
         door: door.clone(),
         query,
         topics,
@@ -169,6 +172,8 @@ struct Watching {
     /// Tells of runs that begin or end.
     runs: Option<watch::Receiver<u64>>,
     operations: Option<Watcher>,
+    /// The last operations, the oldest first.
+    recent: VecDeque<Operation>,
     _places: (PagePlace, OwnedSemaphorePermit),
 }
 
@@ -179,7 +184,7 @@ impl Watching {
         let mut is_first = true;
         loop {
             self.changes.mark_unchanged();
-            take_all(&mut self.operations).await;
+            take_all(&mut self.operations, &mut self.recent).await;
             let Some(fragments) = self.fragments().await else { return };
             let is_known = is_first && self.query.text("mark") == format!("{:x}", mark(&fragments));
             is_first = false;
@@ -191,7 +196,7 @@ impl Watching {
                 changed = self.changes.changed() => if changed.is_err() { return },
                 () = next(&mut self.requests) => {}
                 () = next_run(&mut self.runs) => {}
-                () = next_operation(&mut self.operations) => {}
+                () = next_operation(&mut self.operations, &mut self.recent) => {}
             }
             sleep(TOGETHER).await;
         }
@@ -204,7 +209,8 @@ impl Watching {
         let (token, signed_in) = browser.session().ok()??;
         let csrf = self.control.form_token(token);
         let place = Place { workspace: self.workspace.clone(), segments: [""; 2], nav: Vec::new() };
-        let viewer = Viewer::new(&self.door, browser, place, signed_in, csrf);
+        let mut viewer = Viewer::new(&self.door, browser, place, signed_in, csrf);
+        viewer.recent = self.recent.iter().cloned().collect();
         match fragments(&viewer, &self.topics, &self.query).await {
             Ok(fragments) => Some(fragments),
             Err(problem) => {
@@ -232,19 +238,25 @@ async fn next_run(runs: &mut Option<watch::Receiver<u64>>) {
 }
 
 /// Waits for the next operation of the run, or for its end, if the stream follows one.
-async fn next_operation(operations: &mut Option<Watcher>) {
+async fn next_operation(operations: &mut Option<Watcher>, recent: &mut VecDeque<Operation>) {
     let Some(watcher) = operations else { return pending().await };
-    if watcher.next().await.is_none() {
-        *operations = None;
+    match watcher.next().await {
+        Some(seen) => {
+            if recent.len() >= RECENT {
+                recent.pop_front();
+            }
+            recent.push_back(seen.operation);
+        }
+        None => *operations = None,
     }
 }
 
 /// Takes all operations that have ended by now: the parts show them from here on.
-async fn take_all(operations: &mut Option<Watcher>) {
+async fn take_all(operations: &mut Option<Watcher>, recent: &mut VecDeque<Operation>) {
     while operations.is_some() {
         tokio::select! {
             biased;
-            () = next_operation(operations) => {}
+            () = next_operation(operations, recent) => {}
             () = ready(()) => return,
         }
     }

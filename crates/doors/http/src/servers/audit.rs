@@ -142,12 +142,14 @@ fn point(text: &str) -> Option<SystemTime> {
     Timestamp::read(&whole)
 }
 
-fn cursor(place: &AuditPlace) -> String {
+/// The position of an event in lists, as text.
+pub(crate) fn cursor(place: &AuditPlace) -> String {
     let since = place.happened_at.duration_since(UNIX_EPOCH).unwrap_or_default();
     format!("{}-{}-{}", since.as_millis(), place.seq, place.writer)
 }
 
-fn place(text: &str) -> Option<AuditPlace> {
+/// The position in a list that a text names.
+pub(crate) fn place(text: &str) -> Option<AuditPlace> {
     let mut parts = text.splitn(3, '-');
     let since: u64 = parts.next()?.parse().ok()?;
     let seq = parts.next()?.parse().ok()?;

@@ -99,6 +99,7 @@ fn top_of(more: &str) -> RunTop {
         expires: Some(moment()),
         ended: Some(moment()),
         actions: vec![action.clone(), action.off("the run has ended")],
+        questions: vec![link(more)],
     }
 }
 
@@ -217,7 +218,8 @@ fn sessions_of(text: &str, frame: Frame) -> SessionsPage {
         suspended: Some((moment(), words("ada", text))),
         ended: Some(moment()),
         env: vec![words("GITHUB_TOKEN", text)],
-        actions: vec![Action::new("/w/default/sessions/1/end".to_owned(), "End", text)],
+        actions: vec![Action::new("/w/default/sessions/1/suspend".to_owned(), "Suspend", text)],
+        question: Some(link(text)),
     };
     SessionsPage {
         frame,

@@ -44,6 +44,8 @@ pub struct RunTop {
     pub ended: Option<Moment>,
     /// The buttons.
     pub actions: Vec<Action>,
+    /// The pages that ask before an action that cannot be undone.
+    pub questions: Vec<Link>,
 }
 
 /// The tabs of a run.
