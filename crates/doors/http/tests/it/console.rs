@@ -1,6 +1,7 @@
 //! Tests of the console's pages: their frame, their rights, and their files.
 
 mod home;
+mod runs;
 mod servers;
 
 use std::collections::BTreeSet;
@@ -17,9 +18,20 @@ use crate::{
 
 const FORM: &str = "application/x-www-form-urlencoded";
 
-/// The path of a page in a workspace, with a server for a name in braces.
+/// The session of the run of [`begin_run`].
+const SESSION: &str = "ses_0a1b2c3d4e5f";
+
+/// The path of a page in a workspace, with a server, a run and a session for names in braces.
 fn filled(workspace: &str, path: &str) -> String {
-    format!("/w/{workspace}/{}", path.replace("{name}", "one"))
+    let path = path.replace("{name}", "one").replace("{run}", "1").replace("{session}", SESSION);
+    format!("/w/{workspace}/{path}")
+}
+
+/// Creates the first run of a site, in a session with a known id.
+async fn begin_run(site: &Site) {
+    let asked = json!({ "session_id": SESSION, "tools": ["one"] });
+    let made = site.api.send("POST", "/api/workspaces/default/runs", asked.to_string()).await;
+    assert_eq!(made.succeeded()["pid"], 1);
 }
 
 fn all(page: &Html, selector: &str) -> Vec<String> {
@@ -70,6 +82,7 @@ impl Browser<'_> {
 #[tokio::test]
 async fn each_page_has_a_title_a_heading_and_the_policy() {
     let site = site().await;
+    begin_run(&site).await;
     let browser = site.browser("ada").await;
     let mut titles = BTreeSet::new();
     let mut count = 0;
