@@ -10,6 +10,7 @@ use narthex_console::{
 };
 use narthex_control::decision_path;
 use narthex_gateway::shown;
+use narthex_runs::RunSearch;
 
 use super::{
     answer::{self, Answered},
@@ -19,7 +20,11 @@ use super::{
     viewer::Viewer,
     waits::Waits,
 };
-use crate::{Access, problem::Problem, routes::EVERY};
+use crate::{
+    Access,
+    problem::Problem,
+    routes::{EVERY, SEE_RUNS},
+};
 
 /// The page.
 pub(super) const PAGES: &[Page] =
@@ -27,6 +32,8 @@ pub(super) const PAGES: &[Page] =
 
 /// Number of results of one kind.
 const SHOWN: usize = 20;
+/// Number of the newest runs that are looked at.
+const RUNS: u32 = 200;
 /// Maximum number of characters of the searched text.
 const TEXT_MAX: usize = 200;
 
@@ -42,6 +49,7 @@ const SOURCES: &[Source] = &[
     ("Servers", |viewer, text| Box::pin(async move { Ok(servers(viewer, text)) })),
     ("Tools", |viewer, text| Box::pin(async move { Ok(tools(viewer, text)) })),
     ("Requests", |viewer, text| Box::pin(requests(viewer, text))),
+    ("Runs", |viewer, text| Box::pin(runs(viewer, text))),
 ];
 
 async fn show(viewer: &Viewer<'_>) -> Answered {
@@ -122,6 +130,27 @@ async fn requests(viewer: &Viewer<'_>, text: &str) -> Result<Vec<Found>, Problem
             about: Words::new("an agent that waits for a decision"),
         };
         agent.to_lowercase().contains(text).then_some(found)
+    });
+    Ok(found.take(SHOWN + 1).collect())
+}
+
+/// The newest runs by their agent or an id.
+async fn runs(viewer: &Viewer<'_>, text: &str) -> Result<Vec<Found>, Problem> {
+    let Some(runs) = &viewer.door.options.runs else { return Ok(Vec::new()) };
+    if !viewer.may(Access::Member(SEE_RUNS)) {
+        return Ok(Vec::new());
+    }
+    let page = runs.newest(&viewer.workspace, &RunSearch::default(), u64::MAX, RUNS).await?;
+    let found = page.items.iter().filter_map(|run| {
+        let row = run.row.as_ref()?;
+        let (id, session) = (row.id.to_text(), row.session.to_text());
+        let names = [&row.agent, &id, &session].map(|name| name.to_lowercase());
+        let is_named = names.iter().any(|name| name.contains(text));
+        is_named.then(|| Found {
+            href: viewer.path(&format!("runs/{id}")),
+            name: Words::new(&format!("{} {}", row.pid, row.agent)),
+            about: Words::new(&format!("a run, {}", run.status().as_str())),
+        })
     });
     Ok(found.take(SHOWN + 1).collect())
 }

@@ -109,24 +109,23 @@ pub(super) fn of_operation(viewer: &Viewer<'_>, one: &One, operation: &Operation
     }
 }
 
-/// Adds the sizes that watchers get to the rows of the same calls. A row gets none if several
-/// calls may be meant.
+/// Adds the sizes that watchers get to the rows of the same calls: a row and a report belong
+/// together if nothing is nearer to either in time.
 pub(super) fn measure(rows: &mut [CallRow], recent: &[Operation]) {
     let calls = recent.iter().filter(|one| matches!(one.what, What::Call { .. }));
-    let calls: Vec<_> = calls.map(|one| (key_of(one), one)).collect();
+    let calls: Vec<_> =
+        calls.map(|one| (key_of(one), since_1970(one.began), sent(one), one.result)).collect();
     let key = |row: &CallRow| (row.server.clone(), row.method.clone(), row.name.clone());
-    let keys: Vec<_> = rows.iter().map(|row| (key(row), row.began_us, row.took_us)).collect();
-    let is_near = |(of, began, took): &(Key, u64, u64), (key, call): &(Key, &Operation)| {
-        of == key
-            && began.abs_diff(since_1970(call.began)) <= APART_US
-            && took.abs_diff(micros(call.took)) <= APART_US
-    };
-    for (row, of) in rows.iter_mut().zip(&keys) {
-        let mut near = calls.iter().filter(|call| is_near(of, call));
-        let (Some(call), None) = (near.next(), near.next()) else { continue };
-        if keys.iter().filter(|other| is_near(other, call)).count() == 1 {
-            row.sent = row.sent.or_else(|| sent(call.1));
-            row.answered = row.answered.or(call.1.result);
+    let keys: Vec<(Key, u64)> = rows.iter().map(|row| (key(row), row.began_us)).collect();
+    for (row, (of, began)) in rows.iter_mut().zip(&keys) {
+        let alike = calls.iter().filter(|(key, ..)| key == of);
+        let nearest = alike.min_by_key(|(_, at, ..)| at.abs_diff(*began));
+        let Some((_, at, sent, answered)) = nearest else { continue };
+        let rows_alike = keys.iter().filter(|(key, _)| key == of);
+        let least = rows_alike.map(|(_, other)| at.abs_diff(*other)).min();
+        if at.abs_diff(*began) <= APART_US && least == Some(at.abs_diff(*began)) {
+            row.sent = row.sent.or(*sent);
+            row.answered = row.answered.or(*answered);
         }
     }
 }
@@ -234,15 +233,21 @@ mod tests {
         }
     }
 
-    /// A call gets the sizes of its own report, and none if another report may be meant.
+    /// A call gets the sizes of its own report, and none where the report is of another call.
     #[test]
     fn sizes_are_those_of_the_same_call() {
         let mut rows = vec![row("search", 1_000), row("push", 1_000), row("search", 9_000)];
         measure(&mut rows, &[call("search", 1_001), call("push", 8_000)]);
         let sizes: Vec<_> = rows.iter().map(|row| (row.sent, row.answered)).collect();
         assert_eq!(sizes, [(Some(45), Some(2048)), (None, None), (None, None)]);
-        let mut rows = vec![row("search", 1_000)];
-        measure(&mut rows, &[call("search", 1_001), call("search", 1_002)]);
-        assert_eq!(rows[0].sent, None);
+        let mut rows = vec![row("search", 1_000), row("search", 1_005)];
+        let longer = Operation { size: Some(90), ..call("search", 1_006) };
+        measure(&mut rows, &[call("search", 1_001), longer]);
+        let sizes: Vec<_> = rows.iter().map(|row| row.sent).collect();
+        assert_eq!(sizes, [Some(45), Some(90)]);
+        let mut rows = vec![row("search", 1_000), row("search", 1_005)];
+        measure(&mut rows, &[call("search", 1_006)]);
+        let sizes: Vec<_> = rows.iter().map(|row| row.sent).collect();
+        assert_eq!(sizes, [None, Some(45)], "one report is of one call");
     }
 }

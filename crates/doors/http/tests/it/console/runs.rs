@@ -62,6 +62,8 @@ async fn runs_are_listed_and_filtered() {
     let filters = all(&page, "#run-filters .filter");
     assert!(filters.contains(&"running 1".to_owned()), "{filters:?}");
     assert!(filters.iter().any(|one| one.starts_with("agent “writer”")), "{filters:?}");
+    let found = browser.see("/w/default/search?q=WRIT").await;
+    assert!(values(&found, "main a", "href").contains(&format!("{RUNS}/{id}")));
     for bad in ["?status=gone", "?parent=x", "?session=x", "?user=nobody", "?before=x"] {
         let answer = browser.look(&format!("{RUNS}{bad}")).await;
         assert!(answer.status.is_client_error(), "{bad}: {}", answer.status);
