@@ -262,3 +262,38 @@ async fn s27_pages_of_runs_have_no_secret() {
         assert!(!answer.text().contains("canary-of-the-prompt"), "{path}");
     }
 }
+
+/// A runner does not read the audit: the calls of before are not shown, and those that end while
+/// the page is open are.
+#[tokio::test]
+async fn a_runner_sees_calls_as_they_end_and_no_audit() {
+    let site = site().await;
+    let run = begun(&site).await;
+    let bob = site.api.send("POST", "/api/principals", r#"{"name":"bob"}"#).await.succeeded();
+    let place = format!("{HERE}/members/{}", bob["id"].as_str().unwrap());
+    site.api.send("PUT", &place, r#"{"roles":["runner"]}"#).await.succeeded();
+    let browser = site.browser("bob").await;
+    run.echo().await;
+    let page = browser.see(&format!("{RUNS}/1")).await;
+    assert!(all(&page, "#calls .title").is_empty());
+    assert!(all(&page, "main").remove(0).contains("which admins and auditors read"));
+    assert!(values(&page, "main a[download]", "href").is_empty());
+    let live = values(&page, "[hx-sse\\:connect]", "hx-sse:connect").remove(0);
+    let mut stream = Stream::of(browser.request(http::Method::GET, &live).open().await);
+    let mut events = String::new();
+    tokio::time::timeout(SOON, async {
+        while !events.contains("hx-target=\"#calls\" hx-swap=\"afterbegin\"") {
+            run.echo().await;
+            let event = stream.next().await.unwrap();
+            events.push_str(std::str::from_utf8(&event.data).unwrap());
+        }
+    })
+    .await
+    .unwrap();
+    assert!(events.contains(">echo<") && events.contains("permission_required"), "{events}");
+    assert!(!events.contains("refused by the check"), "{events}");
+    assert_eq!(
+        browser.press(&format!("{RUNS}/1/revoke?grant=x")).await.status,
+        StatusCode::FORBIDDEN
+    );
+}
