@@ -136,9 +136,10 @@ pub(super) async fn resume(viewer: &Viewer<'_>, body: RequestBody) -> Answered {
         );
         return Err(Problem::new(ErrorKind::Conflict, text));
     }
+    let name = id.to_text();
     let creator = creator(&viewer.principal, Some(viewer.control()));
     let runs = known(viewer)?;
-    let resuming = runs.session_resume(&viewer.workspace, &id.to_text(), (Map::new(), creator));
+    let resuming = runs.session_resume(&viewer.workspace, &name, (Map::new(), creator));
     let created = Box::pin(resuming).await?;
     let sentence = format!(
         "The session {} has another run, {}, which waits for a program that claims it.",
