@@ -168,7 +168,7 @@ pub struct SessionRow {
 pub struct ConfirmPage {
     /// The frame.
     pub frame: Frame,
-    /// What the action does, one sentence each.
+    /// The effects of the action, one sentence each.
     pub effects: Vec<Words>,
     /// The button that does it.
     pub action: Action,

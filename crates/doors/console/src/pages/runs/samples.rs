@@ -32,6 +32,11 @@ fn words(text: &str, more: &str) -> Words {
     Words::new(&format!("{text}{more}"))
 }
 
+/// A text of the length that handlers cut it to.
+fn short(text: &str) -> String {
+    text.chars().take(2_000).collect()
+}
+
 fn moment() -> Moment {
     Moment::after_epoch(BEGAN)
 }
@@ -235,7 +240,7 @@ fn message_of(text: &str) -> MessageRow {
         kind: "question",
         by: words("the agent", text),
         at: moment(),
-        text: format!("Which one?\n{text}"),
+        text: format!("Which one?\n{}", short(text)),
         question: Some(words("q1", text)),
     }
 }
@@ -264,7 +269,7 @@ fn tabs_of(text: &str, frame: &Frame) -> Vec<(&'static str, String)> {
         }],
         same: Same::new("narthex files ls 3", ""),
     };
-    let fields = vec![Field::new("text", "Message", Input::area(text, 4)).help(text)];
+    let fields = vec![Field::new("text", "Message", Input::area(&short(text), 4)).help(text)];
     let form = MessageForm { path: "/w/default/runs/1/message".to_owned(), fields, off: None };
     let messages = MessagesPage {
         frame: frame(),

@@ -145,7 +145,7 @@ fn of_check(failed: &Failed<'_>) -> Option<(String, &'static str, Place)> {
             Place::Tools,
         ),
         "definitions" => (
-            format!("The definition of {name} is under review: nobody has accepted it yet."),
+            format!("The definition of {name} is under review: no human has accepted it yet."),
             "Review the definition, then create another run.",
             Place::Definitions,
         ),

@@ -69,6 +69,7 @@ const KINDS: [EventKind; 14] = [
 #[serde(deny_unknown_fields)]
 pub(super) struct Sent {
     csrf: String,
+    #[serde(default)]
     text: String,
     #[serde(default)]
     request_id: String,

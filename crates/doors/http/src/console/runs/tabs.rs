@@ -139,7 +139,10 @@ fn grant(viewer: &Viewer<'_>, one: &One, row: &Stored) -> GrantRow {
     let told = ["scope", "server", "tool", "child_agent_id"]
         .iter()
         .filter_map(|name| Some((name, details.get(*name).and_then(Value::as_str)?)))
-        .map(|(name, value)| format!("{} {value}", name.replace('_', " ")));
+        .map(|(name, value)| match *name {
+            "scope" | "child_agent_id" => value.to_owned(),
+            name => format!("{name} {value}"),
+        });
     let of = told.collect::<Vec<_>>().join(", ");
     let subject = match &row.grant.subject {
         GrantSubject::Agent(name) => format!("the agent {name}"),
