@@ -10,6 +10,7 @@ mod error;
 mod frozen;
 mod process_session;
 mod resume;
+mod searching;
 mod secret_users;
 mod server_events;
 mod shares;
@@ -39,8 +40,8 @@ use tokio::{
 pub use narthex_catalog::Rejection;
 pub use narthex_shares::{ShareKind, path_spelling};
 pub use narthex_store::{
-    CommentRow, Cost, CostSum, RunFilter, RunRow, SessionRow, ShareRow, SharedFileRow,
-    SuspendedSession, ThreadRow, Waiting,
+    CommentRow, Cost, CostSum, LivingRuns, RunFilter, RunRow, RunSearch, SessionRow, ShareRow,
+    SharedFileRow, SuspendedSession, ThreadRow, Waiting,
 };
 
 pub use self::{

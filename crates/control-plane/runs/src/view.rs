@@ -249,13 +249,13 @@ impl Runs {
         Ok(found.filter(|row| row.workspace == *workspace))
     }
 
-    fn seen(&self, row: RunRow) -> SeenRun {
+    pub(crate) fn seen(&self, row: RunRow) -> SeenRun {
         let view = self.shared.gateway.runs().get(row.id);
         SeenRun { row: Some(row), view }
     }
 
     /// The run of the process itself, as one of the workspace of the live configuration.
-    fn local(&self, workspace: &WorkspaceId) -> Option<SeenRun> {
+    pub(crate) fn local(&self, workspace: &WorkspaceId) -> Option<SeenRun> {
         let view = self.shared.gateway.runs().get(self.shared.options.local)?;
         self.is_home(workspace).then_some(SeenRun { row: None, view: Some(view) })
     }

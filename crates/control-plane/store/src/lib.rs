@@ -61,7 +61,8 @@ pub use objects::proofs::{PasskeyRow, Proofs};
 pub use objects::resting::{DoneSession, NewRest, RestingRows, RestingSession};
 pub use objects::rules::{RulesHead, RulesRow, WorkspaceRulesRows};
 pub use objects::runs::{
-    Awaited, Claim, LiveRun, NewRun, RunFilter, RunRow, RunRows, RunTurn, Spawned, Turn, Waiting,
+    Awaited, Claim, LiveRun, LivingRuns, NewRun, RunFilter, RunRow, RunRows, RunSearch, RunTurn,
+    Spawned, Turn, Waiting,
 };
 pub use objects::secrets::{SecretHead, Secrets};
 pub use objects::seeded_defaults::SeededDefaults;

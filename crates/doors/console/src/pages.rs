@@ -12,6 +12,7 @@ pub mod home;
 pub mod kitchen_sink;
 pub mod onward;
 pub mod registry;
+pub mod runs;
 pub mod search;
 pub mod secrets;
 pub mod server;

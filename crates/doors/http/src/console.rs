@@ -21,6 +21,7 @@ mod live;
 mod page;
 mod registry;
 mod rows;
+mod runs;
 mod search;
 mod secrets;
 mod server;
@@ -74,6 +75,7 @@ const PAGES: Table = Table(&[
     registry::PAGES,
     secrets::PAGES,
     agents::PAGES,
+    runs::PAGES,
     grants::PAGES,
     search::PAGES,
     stream::PAGES,

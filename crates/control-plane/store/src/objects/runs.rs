@@ -3,6 +3,7 @@
 mod claims;
 mod executors;
 mod reading;
+mod searching;
 mod turns;
 
 use std::time::SystemTime;
@@ -15,6 +16,7 @@ pub(super) use self::turns::take as take_turn;
 pub use self::{
     claims::{Awaited, Claim, Waiting},
     reading::{LiveRun, RunFilter},
+    searching::{LivingRuns, RunSearch},
     turns::{RunTurn, Turn},
 };
 use super::{

@@ -57,6 +57,12 @@ const PAGE: Statement = Statement {
           created_at, updated_at FROM shares WHERE workspace = $1 AND id > $2 \
           ORDER BY id LIMIT $3",
 };
+const OF_SESSION: Statement = Statement {
+    name: "shares.of_session",
+    sql: "SELECT workspace, id, session, run, title, kind, entry_point, total_size, revision, \
+          created_at, updated_at FROM shares WHERE workspace = $1 AND session = $2 \
+          ORDER BY id LIMIT $3",
+};
 const FILES: Statement = Statement {
     name: "shares.files",
     sql: "SELECT path, size, content_type, hash FROM shared_files \
@@ -252,6 +258,25 @@ impl<'a> Shares<'a> {
             Value::Integer(i64::from(limit)),
         ];
         self.database.read(PAGE, &values).await?.iter().map(share_row).collect()
+    }
+
+    /// The first `limit` shares of a session, in the order of their ids.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn of_session(
+        &self,
+        workspace: &WorkspaceId,
+        session: SessionId,
+        limit: u32,
+    ) -> Result<Vec<ShareRow>, StatementError> {
+        let session = session.to_text();
+        let values = [
+            Value::Text(workspace.as_str()),
+            Value::Text(&session),
+            Value::Integer(i64::from(limit)),
+        ];
+        self.database.read(OF_SESSION, &values).await?.iter().map(share_row).collect()
     }
 
     /// The files of a share, in the order of their paths.

@@ -6,7 +6,7 @@ use std::{
 };
 
 use narthex_model::{ErrorKind, RunEnd, RunId, SessionId, WorkspaceId};
-use narthex_store::{NewRun, RunFilter, SessionRow, Store, Workspace};
+use narthex_store::{NewRun, RunFilter, RunSearch, SessionRow, Store, Workspace};
 use tokio::task::JoinSet;
 
 use crate::support::{Place, id};
@@ -195,5 +195,43 @@ async fn s18_ids_of_other_workspaces_do_not_fit() {
         store.runs().end(&here, run(1), RunEnd::Ended).await.unwrap();
         let late = NewRun { parent: Some(run(1)), ..new(&here, 5, 4) };
         assert!(store.runs().create(late, None).await.unwrap().is_none());
+    }
+}
+
+/// Lists for people begin with the newest run, and are selected by agent, driver and parent.
+#[tokio::test]
+async fn the_newest_runs_come_first_and_are_selected() {
+    for place in Place::both() {
+        let (store, here, there) = (place.open().await, id("default"), id("team"));
+        store.workspaces().create(&Workspace::new(there.clone(), "")).await.unwrap();
+        for number in 1..=4 {
+            create(&store, &here, number).await;
+        }
+        create(&store, &there, 100).await;
+        let child = NewRun { parent: Some(run(2)), agent: "tester", ..new(&here, 5, 5) };
+        let session = SessionRow { parent: Some(run(2)), depth: 1, ..row(&here, 5) };
+        store.runs().create(child, Some(&session)).await.unwrap().unwrap();
+        assert!(store.runs().end(&here, run(1), RunEnd::Ended).await.unwrap());
+        let found = async |search: &RunSearch, before, limit| {
+            let rows = store.runs().newest(&here, search, before, limit).await.unwrap();
+            rows.iter().map(|row| row.pid.get()).collect::<Vec<_>>()
+        };
+        let all = RunSearch::default();
+        assert_eq!(found(&all, u64::MAX, 9).await, [5, 4, 3, 2, 1]);
+        assert_eq!(found(&all, 4, 2).await, [3, 2]);
+        let filter = RunFilter { status: Some(None), ..RunFilter::default() };
+        let living = RunSearch { filter, ..RunSearch::default() };
+        assert_eq!(found(&living, 3, 9).await, [2]);
+        let tester = RunSearch { agent: "tester".to_owned(), ..RunSearch::default() };
+        assert_eq!(found(&tester, u64::MAX, 9).await, [5]);
+        let children = RunSearch { parent: Some(run(2)), ..RunSearch::default() };
+        assert_eq!(found(&children, u64::MAX, 9).await, [5]);
+        let of = RunSearch { filter: RunFilter::of_session(session.id), ..RunSearch::default() };
+        assert_eq!(found(&of, u64::MAX, 9).await, [5]);
+        let below = store.runs().below(&here, run(2), 8, 9).await.unwrap();
+        assert_eq!(below.iter().map(|row| row.id).collect::<Vec<_>>(), [run(5)]);
+        assert!(store.runs().below(&there, run(2), 8, 9).await.unwrap().is_empty());
+        let counted = store.runs().count_living(&here).await.unwrap();
+        assert_eq!((counted.running, counted.pending), (4, 0));
     }
 }

@@ -12,6 +12,10 @@ use super::{
     catalog::{self, form::EntryForm},
     fault::Fault,
     home::{Asking, Counted, HeldBack, HomePage, Now, Runs, Step},
+    runs::{
+        self, RunList,
+        trace::{CallList, Timeline},
+    },
     secrets::{self, SecretRow},
     server::{definitions::DefinitionList, log::Log, samples, tools::Tools},
     servers::{ServerFilters, ServerList, ServerRow, Stage, Tested},
@@ -48,6 +52,9 @@ pub struct KitchenSink {
     secrets: Vec<SecretRow>,
     form: EntryForm,
     effective: Effective,
+    runs: RunList,
+    calls: CallList,
+    timeline: Timeline,
 }
 
 /// The page with samples.
@@ -84,6 +91,9 @@ pub fn sample_of(more: &str) -> KitchenSink {
         secrets: secrets::samples::rows(more),
         form: catalog::samples::form(more),
         effective: agents::samples::effective_of(more),
+        runs: runs::samples::list_of(more),
+        calls: CallList { rows: runs::samples::calls_of(more) },
+        timeline: runs::samples::timeline_of(more),
     }
 }
 

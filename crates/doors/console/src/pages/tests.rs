@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use scraper::{Html, Selector};
 
 use super::{
-    agents, approvals, catalog, fault, home, kitchen_sink, onward, registry, search, secrets,
+    agents, approvals, catalog, fault, home, kitchen_sink, onward, registry, runs, search, secrets,
     server::sample_pages, server::samples, servers,
 };
 use crate::{
@@ -64,6 +64,7 @@ fn pages(text: &str) -> Vec<(&'static str, String)> {
     all.extend(of_secrets(text));
     all.extend(of_catalog(text));
     all.extend(of_approvals(text));
+    all.extend(runs::samples::pages(text, &frame()));
     all.extend([
         ("agents", html(&agents::samples::list_of(frame(), text))),
         ("agent", html(&agents::samples::page_of(frame(), text))),
@@ -262,6 +263,28 @@ fn each_state_has_a_word_and_an_icon() {
     let words: BTreeSet<_> = all.iter().map(|state| state.word()).collect();
     let icons: BTreeSet<_> = all.iter().map(|state| state.icon()).collect();
     assert_eq!((words.len(), icons.len()), (5, 5));
+}
+
+/// Each status of a run has a word of its own, and a run that is active has an icon of its own.
+#[test]
+fn each_status_of_a_run_has_a_word() {
+    let all = runs::samples::STATUSES.map(runs::RunStatus);
+    let words: BTreeSet<_> = all.iter().map(|status| status.word()).collect();
+    assert_eq!(words.len(), all.len());
+    let icon = |word| runs::RunStatus(word).icon();
+    assert_ne!(icon("running"), icon("pending"));
+    assert_ne!(icon("failed"), icon("ended"));
+}
+
+/// A call in the page and in its event are the same text.
+#[test]
+fn a_call_is_the_same_in_the_page_and_in_the_event() {
+    let rows = runs::samples::calls_of("");
+    let list = html(&runs::trace::CallList { rows: rows.clone() });
+    for row in rows {
+        let part = html(&runs::trace::CallRowPart { row });
+        assert!(list.contains(part.trim()), "{part}");
+    }
 }
 
 /// Times are exact in the page, whether or not a script runs.

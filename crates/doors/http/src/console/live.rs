@@ -1,7 +1,10 @@
 //! One event stream for each page: parts of the page, rendered again by the same template when they
 //! change, with the rights that the human has at that moment.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::{
+    collections::BTreeSet,
+    hash::{DefaultHasher, Hash, Hasher},
+};
 
 use futures_core::future::BoxFuture;
 
@@ -37,7 +40,17 @@ pub(super) enum Follows {
     Requests,
     /// Changes of servers, and lines in the log of the server that the parameter [`SERVER`] names.
     Log,
+    /// The same, and runs that begin or end at this daemon.
+    Runs,
+    /// The same as for requests, and the operations and the end of the run that the parameter
+    /// [`RUN`] names.
+    Run,
+    /// The same as for requests, and messages in the workspace.
+    Messages,
 }
+
+/// The parameter with the run that a part is about.
+pub(super) const RUN: &str = "run";
 
 /// An element of a page, as it is now.
 #[derive(Debug)]
@@ -51,19 +64,33 @@ pub(super) struct Fragment {
     pub(super) has_rest: bool,
     /// True for the first element of a topic.
     pub(super) is_first: bool,
+    /// The id of the list of which this is an entry.
+    pub(super) list: Option<&'static str>,
 }
 
 impl Fragment {
     /// An element that is sent again when its text changes.
     pub(super) fn new(id: impl Into<String>, html: String) -> Self {
         let key = hash_of(&html);
-        Self { id: id.into(), html, key, has_rest: false, is_first: false }
+        Self { id: id.into(), html, key, has_rest: false, is_first: false, list: None }
     }
 
     /// An element with the following ones inside of it, which is sent again only when `key`
     /// changes, such as the ids of its rows.
     pub(super) fn around(id: impl Into<String>, html: String, key: &impl Hash) -> Self {
-        Self { id: id.into(), html, key: hash_of(key), has_rest: true, is_first: false }
+        let key = hash_of(key);
+        Self { id: id.into(), html, key, has_rest: true, is_first: false, list: None }
+    }
+
+    /// A list with the following entries inside of it, the newest first. It is sent once: later
+    /// entries are put in, and entries that have gone are taken out.
+    pub(super) fn log(id: &'static str, html: String) -> Self {
+        Self::around(id, html, &())
+    }
+
+    /// An entry of the list with the id `list`, at its place in the list.
+    pub(super) fn entry(list: &'static str, id: impl Into<String>, html: String) -> Self {
+        Self { list: Some(list), ..Self::new(id, html) }
     }
 
     /// The element in an event.
@@ -71,6 +98,21 @@ impl Fragment {
         let Self { id, html, .. } = self;
         format!("<hx-partial hx-target=\"#{id}\" hx-swap=\"outerMorph\">{html}</hx-partial>")
     }
+
+    /// A new entry in an event, behind the entry with the id `front`, or as the first one.
+    pub(super) fn entry_event(&self, list: &str, front: Option<&str>) -> String {
+        let html = &self.html;
+        let (target, swap) = match front {
+            Some(front) => (front, "afterend"),
+            None => (list, "afterbegin"),
+        };
+        format!("<hx-partial hx-target=\"#{target}\" hx-swap=\"{swap}\">{html}</hx-partial>")
+    }
+}
+
+/// The end of an entry in an event.
+pub(super) fn gone_event(id: &str) -> String {
+    format!("<hx-partial hx-target=\"#{id}\" hx-swap=\"delete\"></hx-partial>")
 }
 
 fn hash_of(value: &(impl Hash + ?Sized)) -> u64 {
@@ -91,7 +133,9 @@ pub(super) fn address(viewer: &Viewer<'_>, live: Vec<Live>, query: &Query) -> St
     let names: Vec<_> = live.iter().map(|live| live.topic.name).collect();
     let mut pairs = form_urlencoded::Serializer::new(String::new());
     pairs.append_pair("topics", &names.join(","));
-    for name in live.iter().flat_map(|live| live.topic.params) {
+    // Several parts may depend on one parameter.
+    let params: BTreeSet<_> = live.iter().flat_map(|live| live.topic.params).collect();
+    for name in params {
         if !query.text(name).is_empty() {
             pairs.append_pair(name, query.text(name));
         }

@@ -9,8 +9,6 @@ use narthex_console::{
     parts::Words,
 };
 use narthex_gateway::shown;
-use narthex_model::CatalogKind;
-use serde_json::Value;
 
 use super::{
     agents,
@@ -25,7 +23,7 @@ use crate::{
     Access,
     deciding::approval_path,
     problem::Problem,
-    routes::{AUTHOR, EVERY, NAMES},
+    routes::{AUTHOR, EVERY, NAMES, SEE_RUNS},
 };
 
 /// The page.
@@ -36,6 +34,8 @@ pub(super) const PAGES: &[Page] =
 const SHOWN: usize = 20;
 /// Number of entries of the catalog that are searched; its page searches all.
 const CATALOG: u32 = 1_000;
+/// Number of the newest runs that are looked at.
+const RUNS: u32 = 200;
 /// Maximum number of characters of the searched text.
 const TEXT_MAX: usize = 200;
 
@@ -55,6 +55,7 @@ const SOURCES: &[Source] = &[
     ("Capabilities", |viewer, text| Box::pin(agents::capabilities(viewer, text))),
     ("Requests", |viewer, text| Box::pin(requests(viewer, text))),
     ("Secrets", |viewer, text| Box::pin(secrets(viewer, text))),
+    ("Runs", |viewer, text| Box::pin(runs(viewer, text))),
 ];
 
 async fn show(viewer: &Viewer<'_>) -> Answered {
@@ -174,6 +175,27 @@ async fn secrets(viewer: &Viewer<'_>, text: &str) -> Result<Vec<Found>, Problem>
         href: viewer.path(&format!("secrets?q={}", one.name.as_str())),
         name: Words::new(one.name.as_str()),
         about: Words::new("a secret"),
+    });
+    Ok(found.take(SHOWN + 1).collect())
+}
+
+/// The newest runs by their agent or an id.
+async fn runs(viewer: &Viewer<'_>, text: &str) -> Result<Vec<Found>, Problem> {
+    let Some(runs) = &viewer.door.options.runs else { return Ok(Vec::new()) };
+    if !viewer.may(Access::Member(SEE_RUNS)) {
+        return Ok(Vec::new());
+    }
+    let page = runs.newest(&viewer.workspace, &RunSearch::default(), u64::MAX, RUNS).await?;
+    let found = page.items.iter().filter_map(|run| {
+        let row = run.row.as_ref()?;
+        let (id, session) = (row.id.to_text(), row.session.to_text());
+        let names = [&row.agent, &id, &session].map(|name| name.to_lowercase());
+        let is_named = names.iter().any(|name| name.contains(text));
+        is_named.then(|| Found {
+            href: viewer.path(&format!("runs/{id}")),
+            name: Words::new(&format!("{} {}", row.pid, row.agent)),
+            about: Words::new(&format!("a run, {}", run.status().as_str())),
+        })
     });
     Ok(found.take(SHOWN + 1).collect())
 }

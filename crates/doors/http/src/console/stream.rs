@@ -1,11 +1,18 @@
 //! The event stream of a page: its live parts, as often as they change.
 
-use std::{collections::HashMap, future::pending, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeSet, HashMap, VecDeque},
+    future::{pending, ready},
+    sync::Arc,
+    time::Duration,
+};
 
 use http::request::Parts;
 use narthex_control::Control;
 use narthex_events::{EventKind, Follower};
-use narthex_model::{ErrorKind, WorkspaceId};
+use narthex_model::{ErrorKind, RunId, WorkspaceId};
+use narthex_run_events::{Operation, Watcher};
+use narthex_runs::RunStatus;
 use tokio::{
     sync::{OwnedSemaphorePermit, broadcast, watch},
     time::sleep,
@@ -13,7 +20,7 @@ use tokio::{
 
 use super::{
     answer::Answered,
-    live::{Follows, Fragment, SERVER, Topic, fragments, mark},
+    live::{Follows, Fragment, RUN, SERVER, Topic, fragments, gone_event, mark},
     page::Page,
     topics::TOPICS,
     viewer::{Place, Viewer},
@@ -38,10 +45,12 @@ pub(super) const PAGES: &[Page] =
 const LIFE: Duration = Duration::from_secs(15 * 60);
 /// Changes that follow each other within this time are sent together.
 const TOGETHER: Duration = Duration::from_millis(50);
+/// Number of operations of a run that a stream remembers: more than a page shows.
+const RECENT: usize = 100;
 /// The parameters of a stream's address besides those of its topics.
 const OWN: [&str; 2] = ["topics", "mark"];
 /// The events of a workspace that change what waits, and which runs are active.
-const REQUESTS: [EventKind; 7] = [
+const REQUESTS: [EventKind; 9] = [
     EventKind::AgentPermissionRequest,
     EventKind::PermissionGranted,
     EventKind::PermissionDenied,
@@ -49,6 +58,18 @@ const REQUESTS: [EventKind; 7] = [
     EventKind::SessionCompleted,
     EventKind::SessionFailed,
     EventKind::SessionEnded,
+    EventKind::SessionResumed,
+    EventKind::SessionSuspended,
+];
+/// The events of a workspace that a page with messages shows besides these.
+const MESSAGES: [EventKind; 7] = [
+    EventKind::AgentStatus,
+    EventKind::AgentError,
+    EventKind::AgentInputRequest,
+    EventKind::AgentMessage,
+    EventKind::UserMessage,
+    EventKind::SessionMessageUnread,
+    EventKind::SessionMessageUndelivered,
 ];
 
 async fn stream(viewer: &Viewer<'_>) -> Answered {
@@ -69,6 +90,9 @@ async fn stream(viewer: &Viewer<'_>) -> Answered {
         workspace: viewer.workspace.clone(),
         changes: door.gateway.registry().changes(),
         requests: requests(viewer, &topics).await?,
+        runs: follows(&topics, Follows::Runs).then(|| door.gateway.runs().changes()),
+        operations: operations(viewer, &topics, &query).await?,
+        recent: VecDeque::new(),
         door: door.clone(),
         query,
         topics,
@@ -98,12 +122,37 @@ fn topics(query: &Query) -> Result<Vec<&'static Topic>, Problem> {
 
 /// The events that some of the topics follow.
 async fn requests(viewer: &Viewer<'_>, topics: &[&Topic]) -> Result<Option<Follower>, Problem> {
-    if !topics.iter().any(|topic| topic.follows == Follows::Requests) {
+    let of_events = [Follows::Requests, Follows::Runs, Follows::Run, Follows::Messages];
+    if !of_events.iter().any(|what| follows(topics, *what)) {
         return Ok(None);
     }
     let Some(events) = viewer.control().events() else { return Ok(None) };
     let last = events.last_number(&viewer.workspace).await?;
-    Ok(Some(events.follow_workspace(&viewer.workspace, last, REQUESTS.to_vec())))
+    let mut kinds = REQUESTS.to_vec();
+    if follows(topics, Follows::Messages) {
+        kinds.extend(MESSAGES);
+    }
+    Ok(Some(events.follow_workspace(&viewer.workspace, last, kinds)))
+}
+
+/// True if one of the topics follows these changes.
+fn follows(topics: &[&Topic], what: Follows) -> bool {
+    topics.iter().any(|topic| topic.follows == what)
+}
+
+/// The operations of the run that some of the topics follow, while the run is active. Nothing is
+/// watched otherwise, since calls of all runs are cheaper without any watcher.
+async fn operations(
+    viewer: &Viewer<'_>,
+    topics: &[&Topic],
+    query: &Query,
+) -> Result<Option<Watcher>, Problem> {
+    let runs = viewer.door.options.runs.as_ref().filter(|_| follows(topics, Follows::Run));
+    let Some((runs, id)) = runs.zip(RunId::parse(query.text(RUN))) else { return Ok(None) };
+    // The run is read after the beginning, so that its end cannot come in between.
+    let watcher = viewer.door.gateway.tap().watch(id, Vec::new());
+    let run = runs.get(&viewer.workspace, &id.to_text()).await?;
+    Ok(Some(watcher).filter(|_| !matches!(run.status(), RunStatus::Over(_))))
 }
 
 fn too_many() -> Problem {
@@ -121,21 +170,27 @@ struct Watching {
     topics: Vec<&'static Topic>,
     changes: watch::Receiver<u64>,
     requests: Option<Follower>,
+    /// Tells of runs that begin or end.
+    runs: Option<watch::Receiver<u64>>,
+    operations: Option<Watcher>,
+    /// The last operations, the oldest first.
+    recent: VecDeque<Operation>,
     _places: (PagePlace, OwnedSemaphorePermit),
 }
 
 impl Watching {
     /// Sends what has changed, until the login session ends or loses its rights.
     async fn put_all(mut self, events: &Events) {
-        let mut sent: HashMap<String, u64> = HashMap::new();
+        let mut sent = Sent::default();
         let mut is_first = true;
         loop {
             self.changes.mark_unchanged();
             let mut lines = self.lines();
+            take_all(&mut self.operations, &mut self.recent).await;
             let Some(fragments) = self.fragments().await else { return };
             let is_known = is_first && self.query.text("mark") == format!("{:x}", mark(&fragments));
             is_first = false;
-            let event = changed(&fragments, &mut sent);
+            let event = sent.changed(&fragments);
             if !is_known && !event.is_empty() {
                 events.put_html(event).await;
             }
@@ -143,6 +198,8 @@ impl Watching {
                 changed = self.changes.changed() => if changed.is_err() { return },
                 () = next(&mut self.requests) => {}
                 () = line(&mut lines) => {}
+                () = next_run(&mut self.runs) => {}
+                () = next_operation(&mut self.operations, &mut self.recent) => {}
             }
             sleep(TOGETHER).await;
         }
@@ -151,8 +208,8 @@ impl Watching {
     /// The further lines of the log that a topic follows. The lines up to now are in the parts that
     /// are rendered after this.
     fn lines(&self) -> Option<broadcast::Receiver<Arc<str>>> {
-        let follows = self.topics.iter().any(|topic| topic.follows == Follows::Log);
-        let row = follows.then(|| self.door.gateway.registry().get(self.query.text(SERVER)));
+        let is_followed = follows(&self.topics, Follows::Log);
+        let row = is_followed.then(|| self.door.gateway.registry().get(self.query.text(SERVER)));
         Some(row.flatten()?.log.subscribe())
     }
 
@@ -163,7 +220,8 @@ impl Watching {
         let (token, signed_in) = browser.session().ok()??;
         let csrf = self.control.form_token(token);
         let place = Place { workspace: self.workspace.clone(), segments: [""; 2], nav: Vec::new() };
-        let viewer = Viewer::new(&self.door, browser, place, signed_in, csrf);
+        let mut viewer = Viewer::new(&self.door, browser, place, signed_in, csrf);
+        viewer.recent = self.recent.iter().cloned().collect();
         match fragments(&viewer, &self.topics, &self.query).await {
             Ok(fragments) => Some(fragments),
             Err(problem) => {
@@ -191,18 +249,79 @@ async fn line(lines: &mut Option<broadcast::Receiver<Arc<str>>>) {
     }
 }
 
-/// The event with the parts that differ from those that were sent, which are noted.
-fn changed(fragments: &[Fragment], sent: &mut HashMap<String, u64>) -> String {
-    let (mut event, mut is_covered) = (String::new(), false);
-    for fragment in fragments {
-        is_covered &= !fragment.is_first;
-        let before = sent.insert(fragment.id.clone(), fragment.key);
-        if before != Some(fragment.key) && !is_covered {
-            event.push_str(&fragment.event());
-            is_covered = fragment.has_rest;
+/// Waits for a run that begins or ends, if the stream follows runs.
+async fn next_run(runs: &mut Option<watch::Receiver<u64>>) {
+    let Some(changes) = runs else { return pending().await };
+    if changes.changed().await.is_err() {
+        *runs = None;
+    }
+}
+
+/// Waits for the next operation of the run, or for its end, if the stream follows one.
+async fn next_operation(operations: &mut Option<Watcher>, recent: &mut VecDeque<Operation>) {
+    let Some(watcher) = operations else { return pending().await };
+    match watcher.next().await {
+        Some(seen) => {
+            if recent.len() >= RECENT {
+                recent.pop_front();
+            }
+            recent.push_back(seen.operation);
+        }
+        None => *operations = None,
+    }
+}
+
+/// Takes all operations that have ended by now: the parts show them from here on.
+async fn take_all(operations: &mut Option<Watcher>, recent: &mut VecDeque<Operation>) {
+    while operations.is_some() {
+        tokio::select! {
+            biased;
+            () = next_operation(operations, recent) => {}
+            () = ready(()) => return,
         }
     }
-    event
+}
+
+/// The parts of a page as its reader has them.
+#[derive(Debug, Default)]
+struct Sent {
+    /// The key of each part, by the id of its element.
+    keys: HashMap<String, u64>,
+    /// The entries of lists.
+    entries: BTreeSet<String>,
+}
+
+impl Sent {
+    /// The event with the parts that differ from those that were sent, which are noted.
+    fn changed(&mut self, fragments: &[Fragment]) -> String {
+        let (mut event, mut is_covered) = (String::new(), false);
+        let mut front: Option<(&str, &str)> = None;
+        let mut entries = BTreeSet::new();
+        for fragment in fragments {
+            is_covered &= !fragment.is_first;
+            let before = self.keys.insert(fragment.id.clone(), fragment.key);
+            if let Some(list) = fragment.list {
+                let behind = front.filter(|(of, _)| *of == list).map(|(_, id)| id);
+                let is_new = before.is_none() || !self.entries.contains(&fragment.id);
+                if is_new && !is_covered {
+                    event.push_str(&fragment.entry_event(list, behind));
+                } else if before != Some(fragment.key) && !is_covered {
+                    event.push_str(&fragment.event());
+                }
+                front = Some((list, fragment.id.as_str()));
+                entries.insert(fragment.id.clone());
+            } else if before != Some(fragment.key) && !is_covered {
+                event.push_str(&fragment.event());
+                is_covered = fragment.has_rest;
+            }
+        }
+        for gone in self.entries.difference(&entries) {
+            self.keys.remove(gone);
+            event.push_str(&gone_event(gone));
+        }
+        self.entries = entries;
+        event
+    }
 }
 
 #[cfg(test)]
@@ -218,13 +337,38 @@ mod tests {
             let rows = rows.iter().map(|(id, text)| Fragment::new(*id, format!("<li>{text}</li>")));
             std::iter::once(whole).chain(rows).collect::<Vec<_>>()
         };
-        let mut sent = HashMap::new();
-        let first = changed(&list(&[("a", "1"), ("b", "1")]), &mut sent);
+        let mut sent = Sent::default();
+        let first = sent.changed(&list(&[("a", "1"), ("b", "1")]));
         assert!(first.contains("#list") && !first.contains("#a"), "{first}");
-        assert_eq!(changed(&list(&[("a", "1"), ("b", "1")]), &mut sent), "");
-        let row = changed(&list(&[("a", "1"), ("b", "2")]), &mut sent);
+        assert_eq!(sent.changed(&list(&[("a", "1"), ("b", "1")])), "");
+        let row = sent.changed(&list(&[("a", "1"), ("b", "2")]));
         assert!(row.contains("#b") && !row.contains("#list") && !row.contains("#a"), "{row}");
-        let more = changed(&list(&[("a", "1"), ("b", "2"), ("c", "1")]), &mut sent);
+        let more = sent.changed(&list(&[("a", "1"), ("b", "2"), ("c", "1")]));
         assert!(more.contains("#list") && !more.contains("#c\""), "{more}");
+    }
+
+    /// A new entry is put at its place in a list, an old one is taken out, and the others stay.
+    #[test]
+    fn entries_of_a_list_come_and_go_without_the_list() {
+        let log = |rows: &[(&str, &str)]| {
+            let whole = Fragment::log("log", format!("<ul>{rows:?}</ul>"));
+            let entry = |(id, text): &(&str, &str)| {
+                Fragment::entry("log", *id, format!("<li id=\"{id}\">{text}</li>"))
+            };
+            std::iter::once(whole).chain(rows.iter().map(entry)).collect::<Vec<_>>()
+        };
+        let mut sent = Sent::default();
+        let first = sent.changed(&log(&[("b", "1"), ("a", "1")]));
+        assert_eq!(first.matches("<hx-partial").count(), 1, "{first}");
+        assert_eq!(sent.changed(&log(&[("b", "1"), ("a", "1")])), "");
+        let new = sent.changed(&log(&[("d", "1"), ("c", "1"), ("b", "2")]));
+        let swaps = ["#log\" hx-swap=\"afterbegin", "#d\" hx-swap=\"afterend"];
+        let others = ["#b\" hx-swap=\"outerMorph", "#a\" hx-swap=\"delete"];
+        for swap in swaps.iter().chain(&others) {
+            assert_eq!(new.matches(swap).count(), 1, "{swap}: {new}");
+        }
+        assert_eq!(new.matches("<hx-partial").count(), 4, "{new}");
+        let again = sent.changed(&log(&[("a", "1"), ("d", "1")]));
+        assert!(again.contains("#log\" hx-swap=\"afterbegin\"><li id=\"a\">"), "{again}");
     }
 }

@@ -1,6 +1,6 @@
 //! The live parts of all pages.
 
-use super::{approvals, frame, home, live::Topic, server, servers};
+use super::{approvals, frame, home, live::Topic, runs, server, servers};
 
 /// All of them; their names differ, since addresses have them.
 pub(super) const TOPICS: &[&Topic] = &[
@@ -12,4 +12,8 @@ pub(super) const TOPICS: &[&Topic] = &[
     &server::DEFINITIONS,
     &server::LOG,
     &approvals::TOPIC,
+    &runs::TOPIC,
+    &runs::ONE_TOPIC,
+    &runs::TRACE_TOPIC,
+    &runs::MESSAGES_TOPIC,
 ];

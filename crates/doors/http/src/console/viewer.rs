@@ -6,6 +6,7 @@ use http::StatusCode;
 use narthex_console::{NavLink, Told, ToldPart, html};
 use narthex_control::{By, Control, SignedIn};
 use narthex_model::WorkspaceId;
+use narthex_run_events::Operation;
 use percent_encoding::percent_decode_str;
 use serde::de::DeserializeOwned;
 
@@ -55,6 +56,8 @@ pub(super) struct Viewer<'a> {
     /// The value that forms of this login session repeat.
     pub(super) csrf: String,
     pub(super) nav: Vec<NavLink>,
+    /// The last operations of the run that the page's stream follows.
+    pub(super) recent: Vec<Operation>,
     segments: [&'a str; 2],
 }
 
@@ -68,7 +71,17 @@ impl<'a> Viewer<'a> {
     ) -> Self {
         let Place { workspace, segments, nav } = place;
         let principal = Principal::Human(signed_in.clone());
-        Self { door, browser, workspace, principal, signed_in, csrf, nav, segments }
+        Self {
+            door,
+            browser,
+            workspace,
+            principal,
+            signed_in,
+            csrf,
+            nav,
+            recent: Vec::new(),
+            segments,
+        }
     }
 
     /// Checks whether the human has this access, as the API would.

@@ -7,10 +7,11 @@ use http::{HeaderMap, StatusCode};
 use narthex_control::{Control, ControlError, FieldError, MessageError, Speaker};
 use narthex_events::{EventKind, EventRow, Events, EventsError, Follower, Wanted};
 use narthex_model::{ErrorKind, SessionId, WorkspaceId, json::shortened};
+use narthex_runs::Runs;
 use narthex_wire::headers::LAST_EVENT_ID;
 use tokio::{sync::OwnedSemaphorePermit, time::sleep};
 
-use super::{Answered, Asked, Query, access::created, ok, query::refused};
+use super::{Answered, Asked, Query, access::created, ok, query::refused, runs::is_unproved};
 use crate::listener::single;
 use crate::{
     auth::Principal,
@@ -132,14 +133,7 @@ impl Asked<'_> {
         let (workspace, id) = (self.workspace()?, self.segment(1));
         let text = self.entry(body, &[]).await?;
         let control = self.control()?;
-        // The person who started the daemon drives its own run (X-E81).
-        if let (Some(session), Ok(runs)) = (SessionId::parse(&id), self.known_runs())
-            && runs.is_own_session(session)
-        {
-            let text = "the session of the daemon's own run takes no messages; talk to the user of \
-                        its token directly";
-            return Err(Problem::new(ErrorKind::Conflict, text));
-        }
+        takes_messages(self.door.options.runs.as_ref(), &id)?;
         let speaks = (&self.by(), self.speaker());
         let sent = control.session_message(&workspace, &id, text.as_bytes(), speaks).await?;
         let after = sent.seq - 1;
@@ -152,17 +146,7 @@ impl Asked<'_> {
 
     /// The sender of a message to an agent, who thereby takes the turn (X-E81).
     pub(super) fn speaker(&self) -> Speaker {
-        match &self.principal {
-            Principal::Known(_) | Principal::Human(_) | Principal::LocalAdmin
-                if self.is_unproved() =>
-            {
-                Speaker::unproved()
-            }
-            Principal::Human(signed_in) => Speaker::human(signed_in.account.id.clone()),
-            Principal::LocalAdmin => Speaker::local(),
-            Principal::Known(_) => Speaker::service(),
-            Principal::Run(_) => Speaker::aside(),
-        }
+        speaker(&self.principal, self.door.options.control.as_ref())
     }
 
     /// Records which messages of its session a run has read.
@@ -275,6 +259,34 @@ impl Stream {
     }
 }
 
+/// The sender of a message to an agent, who thereby takes the turn (X-E81).
+pub(crate) fn speaker(principal: &Principal, control: Option<&Control>) -> Speaker {
+    match principal {
+        Principal::Known(_) | Principal::Human(_) | Principal::LocalAdmin
+            if is_unproved(principal, control) =>
+        {
+            Speaker::unproved()
+        }
+        Principal::Human(signed_in) => Speaker::human(signed_in.account.id.clone()),
+        Principal::LocalAdmin => Speaker::local(),
+        Principal::Known(_) => Speaker::service(),
+        Principal::Run(_) => Speaker::aside(),
+    }
+}
+
+/// Refuses messages to the session of the daemon's own run: the person who started the daemon
+/// drives it (X-E81).
+pub(crate) fn takes_messages(runs: Option<&Runs>, session: &str) -> Result<(), Problem> {
+    match SessionId::parse(session).zip(runs) {
+        Some((session, runs)) if runs.is_own_session(session) => {
+            let text = "the session of the daemon's own run takes no messages; talk to the user of \
+                        its token directly";
+            Err(Problem::new(ErrorKind::Conflict, text))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// An event as its reader may see it: the holder of a run's token is a model (D28).
 fn as_read(event: EventRow, is_model: bool) -> SessionEvent {
     shown(if is_model { event.for_models() } else { event })
@@ -294,7 +306,7 @@ fn shown(event: EventRow) -> SessionEvent {
 }
 
 /// Updates whose turn it is, if these events have messages, before any caller acts on them (X-E81).
-async fn heard(control: &Control, events: &[EventRow]) -> Result<(), ControlError> {
+pub(crate) async fn heard(control: &Control, events: &[EventRow]) -> Result<(), ControlError> {
     let said = |event: &&EventRow| event.kind == EventKind::UserMessage.as_str();
     let places =
         events.iter().filter(said).map(|event| (&event.place.workspace, event.place.session));

@@ -6,6 +6,7 @@ mod catalog;
 mod grants;
 mod home;
 mod registry;
+mod runs;
 mod secrets;
 mod server;
 mod servers;
@@ -27,7 +28,7 @@ const FORM: &str = "application/x-www-form-urlencoded";
 /// The streams and downloads among the pages.
 const FILES: &[&str] = &["live", "servers/{name}/log.txt"];
 
-/// The path of a page in a workspace, with a server and an entry of the catalog for braces.
+/// The path of a page in a workspace, with an object of a [`site`] for each name in braces.
 fn filled(workspace: &str, path: &str) -> String {
     let known = [
         ("{name}", "one"),
@@ -37,6 +38,8 @@ fn filled(workspace: &str, path: &str) -> String {
         ("{capability}", "papers"),
         ("{secret}", "SOME_KEY"),
         ("{entry}", "docs"),
+        ("{run}", "1"),
+        ("{session}", SESSION),
     ];
     let path = known.iter().fold(path.to_owned(), |path, (name, value)| path.replace(name, value));
     format!("/w/{workspace}/{path}")
@@ -45,6 +48,16 @@ fn filled(workspace: &str, path: &str) -> String {
 /// True for the pages of objects that a site has only after an agent has asked.
 fn is_of_an_agent(path: &str) -> bool {
     path.contains("{request}") || path.contains("{grant}")
+}
+
+/// The session of the run of [`begin_run`].
+const SESSION: &str = "ses_0a1b2c3d4e5f";
+
+/// Creates the first run of a site, in a session with a known id.
+async fn begin_run(site: &Site) {
+    let asked = json!({ "session_id": SESSION, "tools": ["one"] });
+    let made = site.api.send("POST", "/api/workspaces/default/runs", asked.to_string()).await;
+    assert_eq!(made.succeeded()["pid"], 1);
 }
 
 fn all(page: &Html, selector: &str) -> Vec<String> {
@@ -103,6 +116,7 @@ impl Browser<'_> {
 #[tokio::test]
 async fn each_page_has_a_title_a_heading_and_the_policy() {
     let site = site().await;
+    begin_run(&site).await;
     let browser = site.browser("ada").await;
     let mut titles = BTreeSet::new();
     let mut count = 0;
@@ -181,7 +195,7 @@ async fn s18_pages_of_another_workspace_look_absent() {
     let page = browser.see("/w/default/").await;
     assert!(values(&page, "a", "href").iter().all(|to| !to.contains("team")));
     // Servers of the configuration are for operators, and not in the navigation of others.
-    assert_eq!(all(&page, "nav.pages a"), ["Home", "Approvals", "Agents", "Grants"]);
+    assert_eq!(all(&page, "nav.pages a"), ["Home", "Approvals", "Agents", "Runs", "Grants"]);
     assert_eq!(browser.look("/w/default/servers").await.status, StatusCode::FORBIDDEN);
     assert_eq!(browser.look("/w/default/search?q=one").await.status, StatusCode::OK);
     let found = browser.see("/w/default/search?q=one").await;

@@ -79,14 +79,14 @@ impl RunFilter {
         matches!(self.status, None | Some(None)) && self.waits != Some(true)
     }
 
-    fn outcome(&self) -> &'static str {
+    pub(super) fn outcome(&self) -> &'static str {
         match self.status {
             None => "all",
             Some(how) => how.map_or("", RunEnd::as_str),
         }
     }
 
-    fn waiting(&self) -> &'static str {
+    pub(super) fn waiting(&self) -> &'static str {
         match self.waits {
             None => "all",
             Some(true) => "waits",

@@ -7,6 +7,7 @@ use std::{
 
 use narthex_model::{RunId, RunToken};
 use subtle::ConstantTimeEq;
+use tokio::sync::watch;
 
 use super::RunView;
 
@@ -19,12 +20,15 @@ pub struct RunTable {
     runs: papaya::HashMap<RunId, Arc<RunView>>,
     /// Hashes of the tokens of runs that have ended lately, the oldest first.
     ended: Mutex<VecDeque<[u8; 32]>>,
+    /// Rises with each run that is added or removed.
+    changed: watch::Sender<u64>,
 }
 
 impl RunTable {
     /// Adds a run.
     pub(crate) fn insert(&self, run: &Arc<RunView>) {
         self.runs.pin().insert(run.id, run.clone());
+        self.changed.send_modify(|count| *count += 1);
     }
 
     /// Removes a run: its token opens nothing any more. `None` if there is no such run.
@@ -35,7 +39,15 @@ impl RunTable {
             ended.pop_front();
         }
         ended.push_back(run.token_hash);
+        drop(ended);
+        self.changed.send_modify(|count| *count += 1);
         Some(run)
+    }
+
+    /// Tells of runs that are added or removed from now on.
+    #[must_use]
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.changed.subscribe()
     }
 
     /// True if a token is the token of a run that has ended in this process. The table remembers
@@ -108,8 +120,10 @@ mod tests {
             assert!(table.identify(bad).is_none(), "{bad}");
         }
         assert!(!table.has_ended(one.expose()));
+        let changes = table.changes();
         table.remove(one.run_id()).unwrap();
         assert!(table.identify(one.expose()).is_none() && table.has_ended(one.expose()));
+        assert!(changes.has_changed().unwrap(), "readers of the table notice the end");
         assert!(!table.has_ended(&forged) && !table.has_ended(two.expose()));
     }
 
