@@ -5,6 +5,7 @@
 pub mod fault;
 pub mod home;
 pub mod kitchen_sink;
+pub mod me;
 pub mod onward;
 pub mod search;
 pub mod servers;

@@ -12,6 +12,7 @@ mod answer;
 mod frame;
 mod home;
 mod live;
+mod me;
 mod page;
 mod rows;
 mod search;
@@ -57,7 +58,7 @@ const WORKSPACES: &str = "/w/";
 const KEPT: &str = "page:";
 
 /// All pages, by file. The order is that of the navigation.
-const PAGES: Table = Table(&[home::PAGES, servers::PAGES, search::PAGES, stream::PAGES]);
+const PAGES: Table = Table(&[home::PAGES, servers::PAGES, me::PAGES, search::PAGES, stream::PAGES]);
 
 /// The pages for the door, which does not import them.
 pub(crate) const BESIDE: Beside = Beside {
