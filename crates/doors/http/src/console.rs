@@ -9,6 +9,7 @@
 //! file all pages.
 
 mod answer;
+mod clients;
 mod frame;
 mod home;
 mod live;
@@ -58,7 +59,8 @@ const WORKSPACES: &str = "/w/";
 const KEPT: &str = "page:";
 
 /// All pages, by file. The order is that of the navigation.
-const PAGES: Table = Table(&[home::PAGES, servers::PAGES, me::PAGES, search::PAGES, stream::PAGES]);
+const PAGES: Table =
+    Table(&[home::PAGES, servers::PAGES, clients::PAGES, me::PAGES, search::PAGES, stream::PAGES]);
 
 /// The pages for the door, which does not import them.
 pub(crate) const BESIDE: Beside = Beside {

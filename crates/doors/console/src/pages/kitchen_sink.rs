@@ -1,10 +1,13 @@
 //! Each component in each state, for the eye. Debug builds serve it at [`PATH`].
 
+mod items;
+
 use std::time::Duration;
 
 use askama::Template;
 use narthex_model::{ServerState, command::narthex};
 
+pub use self::items::items_of;
 use super::{
     fault::Fault,
     home::{Asking, Counted, HeldBack, HomePage, Now, Runs, Step},
@@ -15,6 +18,7 @@ use crate::{
     parts::{
         Action, Empty, Filter, ICONS, Moment, Same, State, Words,
         form::{Field, Input, Origin},
+        item::Item,
     },
 };
 
@@ -37,6 +41,7 @@ pub struct KitchenSink {
     fault: Fault,
     empty: Empty,
     fields: Vec<Field>,
+    items: Vec<Item>,
 }
 
 /// The page with samples.
@@ -68,6 +73,7 @@ pub fn sample_of(more: &str) -> KitchenSink {
         fault: fault_of(more),
         empty: empty(),
         fields: fields(more),
+        items: items_of(more),
     }
 }
 

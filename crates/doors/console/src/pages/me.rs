@@ -58,3 +58,6 @@ pub struct MeOnwardPage {
     /// The page to go back to.
     pub back: String,
 }
+
+#[cfg(test)]
+pub(super) mod samples;
