@@ -5,6 +5,7 @@
 //! Formats of clients are data: [`clients`] has their rows, and [`servers`] reads entries by them.
 
 pub mod clients;
+pub mod connect;
 pub mod edit;
 pub mod file;
 pub mod inventory;

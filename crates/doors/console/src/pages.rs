@@ -3,6 +3,7 @@
 //! Pages import no other page, except the samples of [`kitchen_sink`].
 
 pub mod clients;
+pub mod connect;
 pub mod fault;
 pub mod home;
 pub mod kitchen_sink;

@@ -10,6 +10,7 @@
 
 mod answer;
 mod clients;
+mod connect;
 mod frame;
 mod home;
 mod live;
@@ -59,8 +60,15 @@ const WORKSPACES: &str = "/w/";
 const KEPT: &str = "page:";
 
 /// All pages, by file. The order is that of the navigation.
-const PAGES: Table =
-    Table(&[home::PAGES, servers::PAGES, clients::PAGES, me::PAGES, search::PAGES, stream::PAGES]);
+const PAGES: Table = Table(&[
+    home::PAGES,
+    servers::PAGES,
+    connect::PAGES,
+    clients::PAGES,
+    me::PAGES,
+    search::PAGES,
+    stream::PAGES,
+]);
 
 /// The pages for the door, which does not import them.
 pub(crate) const BESIDE: Beside = Beside {

@@ -2,6 +2,7 @@
 
 use std::{net::SocketAddr, time::Duration};
 
+use narthex_client_files::connect::OwnMachine;
 use narthex_control::Control;
 use narthex_outbound::Outbound;
 use narthex_runs::Runs;
@@ -30,6 +31,9 @@ pub struct HttpOptions {
     pub runs: Option<Runs>,
     /// Posts to channels and webhooks. If absent, the API has neither.
     pub outbound: Option<Outbound>,
+    /// The machine whose files of clients a page may write. Absent unless the daemon listens on
+    /// loopback alone, has no public address, and runs as the owner of these files.
+    pub own_machine: Option<OwnMachine>,
     /// The time without any step of a call after which its answer becomes an event stream.
     pub quiet: Duration,
     /// The interval at which a stream without events sends a sign of life.
@@ -59,6 +63,7 @@ impl HttpOptions {
             control: None,
             runs: None,
             outbound: None,
+            own_machine: None,
             quiet: Duration::from_secs(5),
             keep_alive: Duration::from_secs(15),
             api_body_bytes: 64 * 1024 * 1024,

@@ -19,8 +19,8 @@ use std::{
 
 use narthex_client::{cli::UpArgs, door::local_url};
 use narthex_control::Control;
-use narthex_http::TokenHash;
 use narthex_http::listener::{Leaving, ServeOptions, Workers};
+use narthex_http::{HttpOptions, TokenHash};
 use narthex_model::command::{narthex, quoted};
 use narthex_registry::watch::LayersEvent;
 use narthex_tls::Identity;
@@ -30,7 +30,7 @@ use self::{
     door::Door, event::Event, handover::Heir, prepared::Prepared, published::Published,
     steps::Steps,
 };
-use super::source;
+use super::{setup::own_machine::own_machine, source};
 use crate::{
     App, AppOptions, Doors, Failure, Servers,
     app::node_id,
@@ -104,7 +104,10 @@ async fn daemon(args: UpArgs, data: DataDir, context: Context) -> Result<ExitCod
         shared_clients: settings.sign_in.shared_clients().clone(),
         doors: Some(Doors {
             listener,
-            http: settings.http_options(address, TokenHash::of(admin.expose())),
+            http: HttpOptions {
+                own_machine: own_machine(settings, &data, address),
+                ..settings.http_options(address, TokenHash::of(admin.expose()))
+            },
             serve: ServeOptions {
                 tls,
                 leaving: leaving.clone(),

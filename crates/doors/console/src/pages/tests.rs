@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use scraper::{Html, Selector};
 
-use super::{clients, fault, home, kitchen_sink, me, onward, search, servers};
+use super::{clients, connect, fault, home, kitchen_sink, me, onward, search, servers};
 use crate::{
     html,
     parts::{Moment, State, Words},
@@ -59,6 +59,7 @@ fn pages(text: &str) -> Vec<(&'static str, String)> {
     let mut all = of_servers(text);
     all.extend(me::samples::pages(text));
     all.extend(clients::samples::pages(text));
+    all.extend(connect::samples::pages(text));
     all.extend([
         ("kitchen sink", html(&kitchen_sink::sample_of(text))),
         ("home", html(&home)),

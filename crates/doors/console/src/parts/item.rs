@@ -3,7 +3,6 @@
 use askama::Template;
 
 use super::{Action, Moment, Words};
-use crate::filters;
 
 /// A row, which is an item of a list.
 #[derive(Debug, Clone, Template)]

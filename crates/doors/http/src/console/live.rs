@@ -32,6 +32,8 @@ pub(super) enum Follows {
     Servers,
     /// Changes of servers, and requests and sessions in the workspace.
     Requests,
+    /// Clients that describe themselves, and changes of servers.
+    Clients,
 }
 
 /// An element of a page, as it is now.

@@ -69,6 +69,10 @@ async fn stream(viewer: &Viewer<'_>) -> Answered {
         workspace: viewer.workspace.clone(),
         changes: door.gateway.registry().changes(),
         requests: requests(viewer, &topics).await?,
+        arrivals: topics
+            .iter()
+            .any(|topic| topic.follows == Follows::Clients)
+            .then(|| door.gateway.arrivals_changed()),
         door: door.clone(),
         query,
         topics,
@@ -98,7 +102,7 @@ fn topics(query: &Query) -> Result<Vec<&'static Topic>, Problem> {
 
 /// The events that some of the topics follow.
 async fn requests(viewer: &Viewer<'_>, topics: &[&Topic]) -> Result<Option<Follower>, Problem> {
-    if topics.iter().all(|topic| topic.follows == Follows::Servers) {
+    if !topics.iter().any(|topic| topic.follows == Follows::Requests) {
         return Ok(None);
     }
     let Some(events) = viewer.control().events() else { return Ok(None) };
@@ -121,6 +125,7 @@ struct Watching {
     topics: Vec<&'static Topic>,
     changes: watch::Receiver<u64>,
     requests: Option<Follower>,
+    arrivals: Option<watch::Receiver<u64>>,
     _places: (PagePlace, OwnedSemaphorePermit),
 }
 
@@ -141,6 +146,7 @@ impl Watching {
             tokio::select! {
                 changed = self.changes.changed() => if changed.is_err() { return },
                 () = next(&mut self.requests) => {}
+                () = arrived(&mut self.arrivals) => {}
             }
             sleep(TOGETHER).await;
         }
@@ -169,6 +175,14 @@ async fn next(requests: &mut Option<Follower>) {
     let Some(follower) = requests else { return pending().await };
     if !matches!(follower.next().await, Ok(Some(_))) {
         *requests = None;
+    }
+}
+
+/// Waits for the next client that describes itself, if the stream follows them.
+async fn arrived(arrivals: &mut Option<watch::Receiver<u64>>) {
+    let Some(changes) = arrivals else { return pending().await };
+    if changes.changed().await.is_err() {
+        *arrivals = None;
     }
 }
 
