@@ -12,6 +12,7 @@ mod steps;
 mod warnings;
 
 use std::{
+    net::SocketAddr,
     path::Path,
     process::{Command, ExitCode},
     time::Duration,
@@ -104,10 +105,7 @@ async fn daemon(args: UpArgs, data: DataDir, context: Context) -> Result<ExitCod
         shared_clients: settings.sign_in.shared_clients().clone(),
         doors: Some(Doors {
             listener,
-            http: HttpOptions {
-                own_machine: own_machine(settings, &data, address),
-                ..settings.http_options(address, TokenHash::of(admin.expose()))
-            },
+            http: http_options(settings, &data, address, TokenHash::of(admin.expose())),
             serve: ServeOptions {
                 tls,
                 leaving: leaving.clone(),
@@ -149,6 +147,17 @@ async fn daemon(args: UpArgs, data: DataDir, context: Context) -> Result<ExitCod
         steps.tell("stopped");
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Conditions on HTTP requests, and the machine whose files of clients the console may write.
+fn http_options(
+    settings: &config::Settings,
+    data: &DataDir,
+    address: SocketAddr,
+    admin: TokenHash,
+) -> HttpOptions {
+    let own_machine = own_machine(settings, data, address);
+    HttpOptions { own_machine, ..settings.http_options(address, admin) }
 }
 
 /// A daemon that listens.
