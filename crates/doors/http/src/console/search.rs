@@ -19,7 +19,11 @@ use super::{
     viewer::Viewer,
     waits::Waits,
 };
-use crate::{Access, problem::Problem, routes::EVERY};
+use crate::{
+    Access,
+    problem::Problem,
+    routes::{AUDIT, EVERY},
+};
 
 /// The page.
 pub(super) const PAGES: &[Page] =
@@ -42,6 +46,7 @@ const SOURCES: &[Source] = &[
     ("Servers", |viewer, text| Box::pin(async move { Ok(servers(viewer, text)) })),
     ("Tools", |viewer, text| Box::pin(async move { Ok(tools(viewer, text)) })),
     ("Requests", |viewer, text| Box::pin(requests(viewer, text))),
+    ("Clients", |viewer, text| Box::pin(async move { clients(viewer, text) })),
 ];
 
 async fn show(viewer: &Viewer<'_>) -> Answered {
@@ -122,6 +127,24 @@ async fn requests(viewer: &Viewer<'_>, text: &str) -> Result<Vec<Found>, Problem
             about: Words::new("an agent that waits for a decision"),
         };
         agent.to_lowercase().contains(text).then_some(found)
+    });
+    Ok(found.take(SHOWN + 1).collect())
+}
+
+/// The registered clients, for those who may read their list.
+fn clients(viewer: &Viewer<'_>, text: &str) -> Result<Vec<Found>, Problem> {
+    if !viewer.may(Access::Member(AUDIT)) {
+        return Ok(Vec::new());
+    }
+    let all = viewer.control().clients(&viewer.workspace)?;
+    let found = all.iter().filter_map(|client| {
+        let name = client.account.name.as_str();
+        let name = name.split_once('/').map_or(name, |(_, name)| name);
+        name.to_lowercase().contains(text).then(|| Found {
+            href: viewer.path(&format!("clients?open={}", client.row.id)),
+            name: Words::new(name),
+            about: Words::new("a client"),
+        })
     });
     Ok(found.take(SHOWN + 1).collect())
 }

@@ -40,6 +40,8 @@ async fn s27_a_client_is_shown_without_its_token_and_revoked() {
     assert_eq!(all(&page, "#clients .title"), ["desktop"]);
     assert_eq!(all(&page, "#clients .badge"), ["may connect"]);
     assert_eq!(values(&page, "#clients .title a", "href"), [open]);
+    let found = browser.see("/w/default/search?q=DESK").await;
+    assert!(values(&found, "main a", "href").contains(&format!("{LIST}?open={id}")));
     let facts = all(&page, "#facts").remove(0);
     for fact in [id.as_str(), "the servers of the agent writer", "agent-produced"] {
         assert!(facts.contains(fact), "{fact}: {facts}");
