@@ -10,6 +10,8 @@ const NAME: &str = "{name}";
 const PROGRAM: &str = "{narthex}";
 const URL: &str = "{url}";
 const TOKEN: &str = "{token_header}";
+/// The field by which an entry with a token turns the sign-in off.
+const SIGN_IN: &str = "oauth";
 /// The first argument of the command, after which further ones follow.
 const CONNECT: &str = "connect";
 
@@ -62,7 +64,8 @@ fn addressed(value: Value, url: &str) -> Option<Value> {
         }
         Value::Object(fields) => {
             let had_any = !fields.is_empty();
-            let fields = fields.into_iter();
+            let is_off = |key: &str, value: &Value| key == SIGN_IN && *value == Value::Bool(false);
+            let fields = fields.into_iter().filter(|(key, value)| !is_off(key, value));
             let fields = fields.filter_map(|(key, value)| Some((key, addressed(value, url)?)));
             let fields: Map<_, _> = fields.collect();
             (!had_any || !fields.is_empty()).then_some(Value::Object(fields))
