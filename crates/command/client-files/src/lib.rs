@@ -7,6 +7,7 @@
 
 pub mod catalog;
 pub mod clients;
+pub mod connect;
 pub mod edit;
 pub mod file;
 pub mod inventory;

@@ -104,6 +104,11 @@ impl Made {
         })
     }
 
+    /// True for one edit that added an entry.
+    pub(crate) fn is_one_insertion(&self) -> bool {
+        matches!(&self.changes[..], [only] if only.is_insertion())
+    }
+
     /// True if one of the edits added this entry.
     pub(crate) fn has_inserted(&self, parent: &Parent, name: &str) -> bool {
         let mut insertions = self.changes.iter().filter(|change| change.is_insertion());

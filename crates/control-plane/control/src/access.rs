@@ -25,6 +25,7 @@ use std::sync::{
 use arc_swap::ArcSwap;
 use narthex_audit::Audit;
 use narthex_login::SessionLimits;
+use narthex_model::PrincipalId;
 use narthex_store::Store;
 use narthex_vault::Vault;
 use tokio::time::Instant;
@@ -44,7 +45,7 @@ pub use self::{
     table::{Account, KnownClient, KnownToken},
     tokens::CreatedToken,
 };
-use crate::{Control, ControlError, SignedIn};
+use crate::{Control, ControlError, SignedIn, login::KnownSession};
 
 /// Permissions of all principals, as this process knows them.
 #[derive(Debug)]
@@ -224,6 +225,13 @@ impl Control {
     /// The account of the session with this hash, also if the session is no longer valid.
     pub(crate) fn session_owner(&self, hash: &str) -> Option<Arc<Account>> {
         self.access().sessions.get(hash).map(|session| session.account().clone())
+    }
+
+    /// The sessions of a human by their hashes, also those that are no longer valid.
+    pub(crate) fn sessions_of(&self, human: &PrincipalId) -> Vec<(String, Arc<KnownSession>)> {
+        let table = self.access();
+        let all = table.sessions.iter().filter(|(_, session)| session.account().id == *human);
+        all.map(|(hash, session)| (hash.clone(), session.clone())).collect()
     }
 
     /// The table as it is now.

@@ -31,6 +31,7 @@ use narthex_store::Store;
 pub use self::{
     access::DoorAccess,
     answers::{DoorAnswer, DoorAsserted, DoorForm, DoorToken},
+    clients::DoorRegistration,
     connections::NewConnection,
     fault::{DoorFault, DoorStop},
     foreign_token::DoorForeign,

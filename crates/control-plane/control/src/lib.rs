@@ -46,7 +46,8 @@ pub use catalog::{
 pub use control::{Control, ControlOptions};
 pub use door::{
     DoorAccess, DoorAnswer, DoorAsker, DoorAsserted, DoorBrowser, DoorChoice, DoorDesk, DoorFault,
-    DoorForeign, DoorForm, DoorHuman, DoorServer, DoorStop, DoorToken, NewConnection,
+    DoorForeign, DoorForm, DoorHuman, DoorRegistration, DoorServer, DoorStop, DoorToken,
+    NewConnection,
 };
 pub use error::ControlError;
 pub use follow::{FileStatus, Reloaded};
@@ -57,7 +58,7 @@ pub use grants::{
 pub use idempotency::{KeptResponse, Keyed, KeyedClaim, KeyedError, KeyedRequest, digest_of};
 pub use keys::{secret_key, server_key};
 pub use live::{KeyedLock, POLL, STALE, Speaker};
-pub use login::{Ceremony, CreatedLink, LoginError, NewSession, SignedIn};
+pub use login::{Ceremony, CreatedLink, LoginError, NewSession, OwnSession, SignedIn};
 pub use messages::{Message, MessageError};
 pub use narthex_audit::{Actor, ActorKind};
 pub use narthex_catalog::{

@@ -22,7 +22,7 @@ pub use self::{
     error::LoginError,
     links::CreatedLink,
     passkeys::Ceremony,
-    session::{NewSession, SignedIn},
+    session::{NewSession, OwnSession, SignedIn},
 };
 use crate::{Control, ControlError, DoorServer};
 

@@ -20,11 +20,13 @@ use narthex_audit::Audit;
 use narthex_registry::{Registry, ServerRow};
 use narthex_upstream::Inventory;
 use narthex_wire::{Limits, Message, Raw, headers::HeaderParams, method};
-use tokio::time::timeout;
+use tokio::{sync::watch, time::timeout};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    Answering, Caller, Endpoint, GatewayOptions, GrantLedger, Places, RunTable, RunView, Session,
+    Answering, Arrival, Caller, Endpoint, GatewayOptions, GrantLedger, Places, RunTable, RunView,
+    Session,
+    arrivals::Arrivals,
     built_in::{BuiltIn, BuiltInServer},
     call::parked::ParkedCalls,
     links::{LinkPool, STOP_DEADLINE},
@@ -65,6 +67,7 @@ impl Gateway {
         let shared = Arc::new_cyclic(|this| Shared {
             sealer,
             sessions: SessionTable::new(options.sessions_max, options.questions_max),
+            arrivals: Arrivals::default(),
             bodies: Places::new(body_bytes(&options)),
             followed: Places::new(options.followed_max),
             parked: ParkedCalls::default(),
@@ -208,6 +211,18 @@ impl Gateway {
     #[must_use]
     pub fn sessions_open(&self) -> usize {
         self.shared.sessions.len()
+    }
+
+    /// The clients that described themselves last to this process, in their order.
+    #[must_use]
+    pub fn arrivals(&self) -> Vec<Arrival> {
+        self.shared.arrivals.all()
+    }
+
+    /// Changes when a client describes itself.
+    #[must_use]
+    pub fn arrivals_changed(&self) -> watch::Receiver<u64> {
+        self.shared.arrivals.changes()
     }
 
     /// The tracker of tasks that outlive a door's request; [`Self::drain`] waits for these tasks.

@@ -5,6 +5,7 @@
 //! to its end. This crate knows no HTTP and no sockets.
 
 mod answer;
+mod arrivals;
 mod built_in;
 mod call;
 mod caller;
@@ -30,6 +31,7 @@ mod trace;
 mod view;
 
 pub use answer::{Answer, RefusedCall, Step};
+pub use arrivals::Arrival;
 pub use built_in::{
     BuiltInAnswer, BuiltInCall, BuiltInResult, BuiltInServer, BuiltInTool, Lacking,
 };

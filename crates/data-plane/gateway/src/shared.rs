@@ -10,6 +10,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     GatewayOptions, GrantLedger, Places, RunTable, Session,
+    arrivals::Arrivals,
     built_in::BuiltIn,
     call::parked::ParkedCalls,
     links::{LinkPool, stop_all},
@@ -35,6 +36,8 @@ pub(crate) struct Shared {
     pub(crate) metrics: Metrics,
     pub(crate) audit: Audit,
     pub(crate) sessions: SessionTable,
+    /// The clients that described themselves last.
+    pub(crate) arrivals: Arrivals,
     /// Bytes of long bodies of requests.
     pub(crate) bodies: Places,
     /// Resources and tasks that are followed, and streams of changes.

@@ -1,6 +1,7 @@
 //! The parts of pages that several pages show: texts, times, states, buttons, commands.
 
 pub mod form;
+pub mod item;
 
 use std::{
     fmt,

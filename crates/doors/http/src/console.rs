@@ -14,10 +14,13 @@ mod approval;
 mod approvals;
 mod asked;
 mod catalog;
+mod clients;
+mod connect;
 mod frame;
 mod grants;
 mod home;
 mod live;
+mod me;
 mod page;
 mod registry;
 mod rows;
@@ -77,6 +80,9 @@ const PAGES: Table = Table(&[
     agents::PAGES,
     runs::PAGES,
     grants::PAGES,
+    connect::PAGES,
+    clients::PAGES,
+    me::PAGES,
     search::PAGES,
     stream::PAGES,
 ]);

@@ -2,6 +2,7 @@
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
+use narthex_client_files::connect::OwnMachine;
 use narthex_control::Control;
 use narthex_outbound::Outbound;
 use narthex_runs::Runs;
@@ -32,6 +33,9 @@ pub struct HttpOptions {
     pub outbound: Option<Outbound>,
     /// Finds servers in the registry of others. If absent, the console finds none.
     pub public_servers: Option<Arc<dyn PublicServers>>,
+    /// The machine whose files of clients a page may write. Absent unless the daemon listens on
+    /// loopback alone, has no public address, and runs as the owner of these files.
+    pub own_machine: Option<OwnMachine>,
     /// The time without any step of a call after which its answer becomes an event stream.
     pub quiet: Duration,
     /// The interval at which a stream without events sends a sign of life.
@@ -62,6 +66,7 @@ impl HttpOptions {
             runs: None,
             outbound: None,
             public_servers: None,
+            own_machine: None,
             quiet: Duration::from_secs(5),
             keep_alive: Duration::from_secs(15),
             api_body_bytes: 64 * 1024 * 1024,

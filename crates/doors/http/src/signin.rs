@@ -23,8 +23,13 @@ use serde::de::DeserializeOwned;
 use serde_json::Map;
 use subtle::ConstantTimeEq;
 
-pub(crate) use self::cookie::session_cookie;
 use self::cookie::{Jar, Kept, ONWARD};
+pub(crate) use self::{
+    authorize::revoke_program,
+    choices::{programs_of, sees},
+    cookie::session_cookie,
+    page::Program,
+};
 use crate::listener::single;
 use crate::{
     body::{self, RequestBody, Room},
@@ -348,7 +353,7 @@ impl Visitor<'_> {
         Ok(page::account(&page::Shown {
             signed_in: &signed_in,
             passkeys,
-            programs: self.programs_of(&signed_in),
+            programs: programs_of(self.control, &signed_in),
             csrf,
             has_passkeys: self.control.has_passkeys(),
             adds_passkeys: self.control.adds_passkeys(&signed_in).await?,

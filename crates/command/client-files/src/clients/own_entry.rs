@@ -8,6 +8,10 @@ use crate::edit::{Document, EditError};
 /// Signs of the template.
 const NAME: &str = "{name}";
 const PROGRAM: &str = "{narthex}";
+const URL: &str = "{url}";
+const TOKEN: &str = "{token_header}";
+/// The field by which an entry with a token turns the sign-in off.
+const SIGN_IN: &str = "oauth";
 /// The first argument of the command, after which further ones follow.
 const CONNECT: &str = "connect";
 
@@ -33,6 +37,40 @@ impl Client {
         let text = self.stdio_entry.replace(NAME, own.name);
         let template = Document::parse(self.format, text.as_bytes())?.value(&[])?;
         Ok(filled(template.unwrap_or_default(), own))
+    }
+
+    /// The entry with an address and without a token, for a client that signs its human in; `None`
+    /// for a client that takes no address.
+    ///
+    /// # Errors
+    /// When the template of the row is not of the row's format.
+    pub fn address_entry(&self, name: &str, url: &str) -> Result<Option<Value>, EditError> {
+        let Some(template) = &self.http_entry else { return Ok(None) };
+        let text = template.replace(NAME, name);
+        let template = Document::parse(self.format, text.as_bytes())?.value(&[])?;
+        Ok(template.and_then(|template| addressed(template, url)))
+    }
+}
+
+/// The template with the address, without what has a place for a token, and without what is empty
+/// then.
+fn addressed(value: Value, url: &str) -> Option<Value> {
+    match value {
+        Value::String(text) => (!text.contains(TOKEN)).then(|| text.replace(URL, url).into()),
+        Value::Array(items) => {
+            let had_any = !items.is_empty();
+            let items: Vec<_> = items.into_iter().filter_map(|one| addressed(one, url)).collect();
+            (!had_any || !items.is_empty()).then(|| items.into())
+        }
+        Value::Object(fields) => {
+            let had_any = !fields.is_empty();
+            let is_off = |key: &str, value: &Value| key == SIGN_IN && *value == Value::Bool(false);
+            let fields = fields.into_iter().filter(|(key, value)| !is_off(key, value));
+            let fields = fields.filter_map(|(key, value)| Some((key, addressed(value, url)?)));
+            let fields: Map<_, _> = fields.collect();
+            (!had_any || !fields.is_empty()).then_some(Value::Object(fields))
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => Some(value),
     }
 }
 

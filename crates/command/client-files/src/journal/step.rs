@@ -80,4 +80,10 @@ impl FileStep {
     pub fn is_new(&self) -> bool {
         self.before.is_none()
     }
+
+    /// True if the step added one entry, and did nothing else.
+    #[must_use]
+    pub fn is_own_entry(&self) -> bool {
+        self.made.is_one_insertion()
+    }
 }

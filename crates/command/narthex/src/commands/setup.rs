@@ -10,6 +10,7 @@ mod apply;
 mod connection;
 mod daemon;
 pub(super) mod find;
+pub(super) mod own_machine;
 pub(super) mod place;
 mod projects;
 mod reached;

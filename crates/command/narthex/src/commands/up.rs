@@ -12,6 +12,7 @@ mod steps;
 mod warnings;
 
 use std::{
+    net::SocketAddr,
     path::Path,
     process::{Command, ExitCode},
     time::Duration,
@@ -19,8 +20,8 @@ use std::{
 
 use narthex_client::{cli::UpArgs, door::local_url};
 use narthex_control::Control;
-use narthex_http::TokenHash;
 use narthex_http::listener::{Leaving, ServeOptions, Workers};
+use narthex_http::{HttpOptions, TokenHash};
 use narthex_model::command::{narthex, quoted};
 use narthex_registry::watch::LayersEvent;
 use narthex_tls::Identity;
@@ -30,7 +31,7 @@ use self::{
     door::Door, event::Event, handover::Heir, prepared::Prepared, published::Published,
     steps::Steps,
 };
-use super::source;
+use super::{setup::own_machine::own_machine, source};
 use crate::{
     App, AppOptions, Doors, Failure, Servers,
     app::node_id,
@@ -104,7 +105,7 @@ async fn daemon(args: UpArgs, data: DataDir, context: Context) -> Result<ExitCod
         shared_clients: settings.sign_in.shared_clients().clone(),
         doors: Some(Doors {
             listener,
-            http: settings.http_options(address, TokenHash::of(admin.expose())),
+            http: http_options(settings, &data, address, TokenHash::of(admin.expose())),
             serve: ServeOptions {
                 tls,
                 leaving: leaving.clone(),
@@ -146,6 +147,17 @@ async fn daemon(args: UpArgs, data: DataDir, context: Context) -> Result<ExitCod
         steps.tell("stopped");
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Conditions on HTTP requests, and the machine whose files of clients the console may write.
+fn http_options(
+    settings: &config::Settings,
+    data: &DataDir,
+    address: SocketAddr,
+    admin: TokenHash,
+) -> HttpOptions {
+    let own_machine = own_machine(settings, data, address);
+    HttpOptions { own_machine, ..settings.http_options(address, admin) }
 }
 
 /// A daemon that listens.

@@ -121,6 +121,27 @@ impl DoorDesk<'_> {
         }
     }
 
+    /// A program as it is stored, with the time of its last use. Nothing is fetched.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn registration(
+        &self,
+        id: &ClientId,
+    ) -> Result<Option<DoorRegistration>, ControlError> {
+        let Some(row) = self.stored_client(id).await? else { return Ok(None) };
+        let client = match row.kind == DOCUMENT {
+            true => read::<CachedDocument>(&row.document)?.client,
+            false => read(&row.document)?,
+        };
+        Ok(Some(DoorRegistration {
+            is_document: row.kind == DOCUMENT,
+            client,
+            created_at: row.created_at,
+            used_at: row.used_at,
+        }))
+    }
+
     async fn stored_client(&self, id: &ClientId) -> Result<Option<DoorClientRow>, ControlError> {
         let found = self.store.door().client(id.as_str()).await;
         found.map_err(ControlError::Store)
@@ -169,6 +190,19 @@ impl DoorDesk<'_> {
         let kept = store.clients_since(DOCUMENT, UNIX_EPOCH).await;
         Ok(kept.map_err(ControlError::Store)? < DOCUMENTS_MAX)
     }
+}
+
+/// A program that may ask for tokens, as it is stored.
+#[derive(Debug, Clone)]
+pub struct DoorRegistration {
+    /// The program.
+    pub client: Client,
+    /// True if the facts are those of a document at the program's own address.
+    pub is_document: bool,
+    /// The time at which the program became known.
+    pub created_at: SystemTime,
+    /// The time at which it last got tokens; `None` before the first.
+    pub used_at: Option<SystemTime>,
 }
 
 /// The reason why a program cannot be looked up.

@@ -31,6 +31,9 @@ pub enum LoginError {
     /// The person has no such passkey.
     #[error("there is no such passkey")]
     NoSuchPasskey,
+    /// The human has no such session.
+    #[error("there is no such sign-in; reload the page")]
+    NoSuchSession,
     /// Each tried name belongs to another principal.
     #[error("no free name was found for this account; try again")]
     NoName,
@@ -110,7 +113,9 @@ impl LoginError {
             | Self::PasskeyTaken
             | Self::NoName
             | Self::NoHuman => ErrorKind::Conflict,
-            Self::UnknownProvider | Self::NoSuchPasskey => ErrorKind::NotFound,
+            Self::UnknownProvider | Self::NoSuchPasskey | Self::NoSuchSession => {
+                ErrorKind::NotFound
+            }
             Self::DeadLink | Self::NoCeremony | Self::UnknownPasskey | Self::PasskeyRaced => {
                 ErrorKind::Unauthenticated
             }

@@ -41,6 +41,21 @@ pub struct NewSession {
     pub expires_at: SystemTime,
 }
 
+/// A session of a human, as that human sees it.
+#[derive(Debug, Clone)]
+pub struct OwnSession {
+    /// The name by which the human ends the session. It signs no one in.
+    pub id: String,
+    /// The method of sign-in.
+    pub method: LoginMethod,
+    /// The time of sign-in.
+    pub since: SystemTime,
+    /// The time of the last use that this process knows of.
+    pub seen_at: SystemTime,
+    /// True for the session of the browser that asks.
+    pub is_this: bool,
+}
+
 /// A session in the memory of this process.
 #[derive(Debug)]
 pub(crate) struct KnownSession {
@@ -88,6 +103,15 @@ impl KnownSession {
         Some(SignedIn { session: hash.to_owned(), account, method, since: self.created_at })
     }
 
+    /// The session as its human sees it, if the session is valid at this time. No use is counted.
+    fn shown(&self, hash: &str, limits: &SessionLimits, now: SystemTime) -> Option<OwnSession> {
+        let (method, since) = (self.method, self.created_at);
+        let seen_at = at_ms(self.seen_ms.load(Ordering::Relaxed));
+        let session = LoginSession { method, created_at: since, seen_at };
+        session.check(limits, now).ok()?;
+        Some(OwnSession { id: name_of(hash), method, since, seen_at, is_this: false })
+    }
+
     /// The account of the session's human.
     pub(crate) fn account(&self) -> &Arc<Account> {
         &self.account
@@ -124,6 +148,11 @@ impl Control {
     /// When the store fails.
     pub async fn sign_out(&self, token: &str) -> Result<(), ControlError> {
         let owner = self.session_end(token).await?;
+        self.forget_identities(owner).await
+    }
+
+    /// Ends what narthex has of a human at a company's provider (C31).
+    async fn forget_identities(&self, owner: Option<PrincipalId>) -> Result<(), ControlError> {
         if let (Some(owner), Some(sign_ins)) = (owner, self.sign_ins()) {
             let forgotten = sign_ins.forget_identities(owner.as_str()).await;
             forgotten.map_err(ServerSignInError::Failed)?;
@@ -137,9 +166,40 @@ impl Control {
     /// # Errors
     /// When the store fails.
     pub async fn session_end(&self, token: &str) -> Result<Option<PrincipalId>, ControlError> {
-        let hash = TokenHash::of(token);
+        self.session_end_of(TokenHash::of(token).as_str().to_owned()).await
+    }
+
+    /// The sessions of a human, the newest first.
+    ///
+    /// # Errors
+    /// When sign-in is off.
+    pub fn own_sessions(&self, of: &SignedIn) -> Result<Vec<OwnSession>, ControlError> {
+        let (limits, now) = (&self.login()?.limits, SystemTime::now());
+        let all = self.sessions_of(&of.account.id).into_iter();
+        let shown = all.filter_map(|(hash, session)| {
+            let shown = session.shown(&hash, limits, now)?;
+            Some(OwnSession { is_this: hash == of.session, ..shown })
+        });
+        let mut shown: Vec<_> = shown.collect();
+        shown.sort_by(|one, other| (other.since, &other.id).cmp(&(one.since, &one.id)));
+        Ok(shown)
+    }
+
+    /// Ends a session of a human by its name, as [`Self::sign_out`] ends the browser's own.
+    ///
+    /// # Errors
+    /// When the human has no such session, or the store fails.
+    pub async fn own_session_end(&self, of: &SignedIn, id: &str) -> Result<(), ControlError> {
+        let all = self.sessions_of(&of.account.id).into_iter();
+        let found = all.map(|(hash, _)| hash).find(|hash| name_of(hash) == id);
+        let hash = found.ok_or(LoginError::NoSuchSession)?;
+        let owner = self.session_end_of(hash).await?;
+        self.forget_identities(owner).await
+    }
+
+    async fn session_end_of(&self, hash: String) -> Result<Option<PrincipalId>, ControlError> {
         self.change_access(async move |this, store| {
-            let owner = this.session_owner(hash.as_str());
+            let owner = this.session_owner(&hash);
             // A session without a known owner is ended too, but is not recorded.
             let noted = match &owner {
                 Some(owner) => {
@@ -148,7 +208,7 @@ impl Control {
                 }
                 None => None,
             };
-            store.logins().end(hash.as_str()).await.map_err(ControlError::Store)?;
+            store.logins().end(&hash).await.map_err(ControlError::Store)?;
             if let Some(noted) = noted {
                 noted.done().await;
             }
@@ -217,6 +277,11 @@ impl Control {
             Some(_) => Err(LoginError::Disabled.into()),
         }
     }
+}
+
+/// The name of a session for its human, from which neither the hash nor the token follows.
+fn name_of(hash: &str) -> String {
+    TokenHash::for_purpose("own-session", hash).as_str().to_owned()
 }
 
 fn since_ms(time: SystemTime) -> u64 {

@@ -13,6 +13,9 @@ use serde_json::Value;
 
 use crate::{RunError, Runs};
 
+/// Number of agents that are found one by one. More are read in one query.
+const FOUND_MAX: usize = 4;
+
 /// The reason why a client begins no further run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClientClosed {
@@ -94,11 +97,10 @@ impl Runs {
         let open = clients.iter().filter(|client| ClientClosed::of(client).is_none());
         let agents: BTreeSet<&AgentName> =
             open.filter_map(|client| client.row.agent.as_ref()).collect();
-        let rows = self.store()?.catalog(CatalogKind::Agent);
+        let rows = self.agents_of(workspace, &agents).await?;
         let mut closed = BTreeMap::new();
         for agent in agents {
-            let row = rows.find(workspace, agent.as_str()).await.map_err(ControlError::Store)?;
-            if let Some(why) = ClientClosed::of_agent(row.as_ref()) {
+            if let Some(why) = ClientClosed::of_agent(rows.get(agent.as_str())) {
                 closed.insert(agent.clone(), why);
             }
         }
@@ -119,6 +121,25 @@ impl Runs {
             SeenClient { known, is_live, closed: why }
         };
         Ok(clients.into_iter().map(seen).collect())
+    }
+
+    /// The stored agents of these names, by a handful of queries whatever their number.
+    async fn agents_of(
+        &self,
+        workspace: &WorkspaceId,
+        names: &BTreeSet<&AgentName>,
+    ) -> Result<BTreeMap<String, CatalogRow>, RunError> {
+        let rows = self.store()?.catalog(CatalogKind::Agent);
+        let mut found = Vec::new();
+        if names.len() > FOUND_MAX {
+            found = rows.all(workspace).await.map_err(ControlError::Store)?;
+        } else {
+            for name in names {
+                let row = rows.find(workspace, name.as_str()).await;
+                found.extend(row.map_err(ControlError::Store)?);
+            }
+        }
+        Ok(found.into_iter().map(|row| (row.id.clone(), row)).collect())
     }
 
     fn without_profile(&self, client: &KnownClient) -> Option<ClientClosed> {

@@ -39,13 +39,21 @@ impl Shared {
         request: &Message,
     ) -> (Answering, Option<Arc<Session>>) {
         match self.open_session(run, endpoint, request).await {
-            Ok((body, session)) => (result(request, &body), Some(session)),
+            Ok((body, session)) => {
+                self.arrived(run, Raw::new(&session.client.info));
+                (result(request, &body), Some(session))
+            }
             Err(refusal) => {
                 let id = request.id().unwrap_or(Raw::new(b"null"));
                 let to = (Era::Legacy, run.reader());
                 (refusal.into_answering(id, request.method(), to), None)
             }
         }
+    }
+
+    /// Notes a client that has described itself.
+    fn arrived(&self, run: &RunView, info: Raw<'_>) {
+        self.arrivals.note(info, &run.workspace, run.authority.actors().user.clone());
     }
 
     async fn open_session(
@@ -174,6 +182,9 @@ impl Shared {
         caller: &Caller,
         request: &Message,
     ) -> Result<Answering, Refusal> {
+        if let Some(info) = request.get("_meta").and_then(|meta| meta.get(meta_key::CLIENT_INFO)) {
+            self.arrived(&caller.run, info);
+        }
         let Some(alias) = own_alias(caller) else {
             let view = self.view(caller).await;
             let snapshot = self.snapshot(&caller.run);

@@ -1,12 +1,14 @@
 //! Each component in each state, for the eye. Debug builds serve it at [`PATH`].
 
 pub mod approvals;
+mod items;
 
 use std::time::Duration;
 
 use askama::Template;
 use narthex_model::{ServerState, command::narthex};
 
+pub use self::items::items_of;
 use super::{
     agents::{self, Effective},
     catalog::{self, form::EntryForm},
@@ -25,6 +27,7 @@ use crate::{
     parts::{
         Action, Empty, Filter, ICONS, Moment, Same, State, Words,
         form::{Field, Input, Origin},
+        item::Item,
     },
 };
 
@@ -55,6 +58,7 @@ pub struct KitchenSink {
     runs: RunList,
     calls: CallList,
     timeline: Timeline,
+    items: Vec<Item>,
 }
 
 /// The page with samples.
@@ -94,6 +98,7 @@ pub fn sample_of(more: &str) -> KitchenSink {
         runs: runs::samples::list_of(more),
         calls: CallList { rows: runs::samples::calls_of(more) },
         timeline: runs::samples::timeline_of(more),
+        items: items_of(more),
     }
 }
 

@@ -63,7 +63,7 @@ pub(super) fn frame_with(viewer: &Viewer<'_>, head: Head, waits: &Waits) -> Resu
 }
 
 /// The sign-in in words.
-fn way(method: &str) -> &'static str {
+pub(super) fn way(method: &str) -> &'static str {
     match method {
         "passkey" => "with a passkey",
         "oidc" => "at a provider",

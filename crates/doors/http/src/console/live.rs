@@ -47,6 +47,8 @@ pub(super) enum Follows {
     Run,
     /// The same as for requests, and messages in the workspace.
     Messages,
+    /// Clients that describe themselves, and changes of servers.
+    Clients,
 }
 
 /// The parameter with the run that a part is about.

@@ -23,7 +23,7 @@ use crate::{
     Access,
     deciding::approval_path,
     problem::Problem,
-    routes::{AUTHOR, EVERY, NAMES, SEE_RUNS},
+    routes::{AUDIT, AUTHOR, EVERY, NAMES, SEE_RUNS},
 };
 
 /// The page.
@@ -56,6 +56,7 @@ const SOURCES: &[Source] = &[
     ("Requests", |viewer, text| Box::pin(requests(viewer, text))),
     ("Secrets", |viewer, text| Box::pin(secrets(viewer, text))),
     ("Runs", |viewer, text| Box::pin(runs(viewer, text))),
+    ("Clients", |viewer, text| Box::pin(async move { clients(viewer, text) })),
 ];
 
 async fn show(viewer: &Viewer<'_>) -> Answered {
@@ -195,6 +196,24 @@ async fn runs(viewer: &Viewer<'_>, text: &str) -> Result<Vec<Found>, Problem> {
             href: viewer.path(&format!("runs/{id}")),
             name: Words::new(&format!("{} {}", row.pid, row.agent)),
             about: Words::new(&format!("a run, {}", run.status().as_str())),
+        })
+    });
+    Ok(found.take(SHOWN + 1).collect())
+}
+
+/// The registered clients, for those who may read their list.
+fn clients(viewer: &Viewer<'_>, text: &str) -> Result<Vec<Found>, Problem> {
+    if !viewer.may(Access::Member(AUDIT)) {
+        return Ok(Vec::new());
+    }
+    let all = viewer.control().clients(&viewer.workspace)?;
+    let found = all.iter().filter_map(|client| {
+        let name = client.account.name.as_str();
+        let name = name.split_once('/').map_or(name, |(_, name)| name);
+        name.to_lowercase().contains(text).then(|| Found {
+            href: viewer.path(&format!("clients?open={}", client.row.id)),
+            name: Words::new(name),
+            about: Words::new("a client"),
         })
     });
     Ok(found.take(SHOWN + 1).collect())

@@ -93,6 +93,7 @@ async fn stream(viewer: &Viewer<'_>) -> Answered {
         runs: follows(&topics, Follows::Runs).then(|| door.gateway.runs().changes()),
         operations: operations(viewer, &topics, &query).await?,
         recent: VecDeque::new(),
+        arrivals: follows(&topics, Follows::Clients).then(|| door.gateway.arrivals_changed()),
         door: door.clone(),
         query,
         topics,
@@ -175,6 +176,8 @@ struct Watching {
     operations: Option<Watcher>,
     /// The last operations, the oldest first.
     recent: VecDeque<Operation>,
+    /// Tells of clients that describe themselves.
+    arrivals: Option<watch::Receiver<u64>>,
     _places: (PagePlace, OwnedSemaphorePermit),
 }
 
@@ -198,6 +201,7 @@ impl Watching {
                 changed = self.changes.changed() => if changed.is_err() { return },
                 () = next(&mut self.requests) => {}
                 () = line(&mut lines) => {}
+                () = arrived(&mut self.arrivals) => {}
                 () = next_run(&mut self.runs) => {}
                 () = next_operation(&mut self.operations, &mut self.recent) => {}
             }
@@ -237,6 +241,14 @@ async fn next(requests: &mut Option<Follower>) {
     let Some(follower) = requests else { return pending().await };
     if !matches!(follower.next().await, Ok(Some(_))) {
         *requests = None;
+    }
+}
+
+/// Waits for the next client that describes itself, if the stream follows them.
+async fn arrived(arrivals: &mut Option<watch::Receiver<u64>>) {
+    let Some(changes) = arrivals else { return pending().await };
+    if changes.changed().await.is_err() {
+        *arrivals = None;
     }
 }
 

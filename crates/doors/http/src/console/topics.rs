@@ -1,6 +1,6 @@
 //! The live parts of all pages.
 
-use super::{approvals, frame, home, live::Topic, runs, server, servers};
+use super::{approvals, connect, frame, home, live::Topic, runs, server, servers};
 
 /// All of them; their names differ, since addresses have them.
 pub(super) const TOPICS: &[&Topic] = &[
@@ -12,6 +12,7 @@ pub(super) const TOPICS: &[&Topic] = &[
     &server::DEFINITIONS,
     &server::LOG,
     &approvals::TOPIC,
+    &connect::TOPIC,
     &runs::TOPIC,
     &runs::ONE_TOPIC,
     &runs::TRACE_TOPIC,

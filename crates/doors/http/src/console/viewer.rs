@@ -7,7 +7,7 @@ use narthex_console::{NavLink, Told, ToldPart, html};
 use narthex_control::{By, Control, SignedIn};
 use narthex_model::WorkspaceId;
 use narthex_run_events::Operation;
-use percent_encoding::percent_decode_str;
+use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use serde::de::DeserializeOwned;
 
 use super::answer::{self, Answered, is_part};
@@ -112,6 +112,12 @@ impl<'a> Viewer<'a> {
     /// The path of a page of this workspace.
     pub(super) fn path(&self, rest: &str) -> String {
         format!("/w/{}/{rest}", self.workspace)
+    }
+
+    /// The path of an action of a named object of this workspace.
+    pub(super) fn action(&self, place: &str, name: &str, verb: &str) -> String {
+        let name = utf8_percent_encode(name, NON_ALPHANUMERIC);
+        self.path(&format!("{place}/{name}/{verb}"))
     }
 
     /// A segment of the path that matches braces of the page, decoded.

@@ -2,12 +2,9 @@
 //!
 //! Only an address that was verified gets a redirect.
 
-use std::sync::Arc;
-
 use http::header;
 use narthex_control::{
-    Actor, ActorKind, By, DoorBrowser, DoorChoice, DoorDesk, DoorHuman, DoorStop, KnownClient,
-    SignedIn,
+    Actor, ActorKind, By, Control, DoorBrowser, DoorChoice, DoorDesk, DoorHuman, DoorStop, SignedIn,
 };
 use narthex_model::{ErrorKind, PrincipalId};
 use narthex_oauth::server::{
@@ -16,13 +13,14 @@ use narthex_oauth::server::{
 
 use super::{
     Answered, Kept, Visitor,
-    choices::{Choice, preselected},
+    choices::{Choice, clients_of, preselected},
     consent::{Shown, page, policy},
     cookie::ONWARD,
     is_same, nothing, redirect,
 };
 use crate::{
     body::RequestBody,
+    door::Door,
     problem::Problem,
     respond::Response,
     shapes::{ConsentForm, CsrfForm, Decision},
@@ -169,19 +167,8 @@ impl Visitor<'_> {
     pub(super) async fn remove_client(&self, body: RequestBody) -> Answered {
         let CsrfForm { csrf } = self.form(body).await?;
         let (_, signed_in) = self.checked_session(Some(&csrf))?;
-        let id = self.segment();
-        let all = self.clients_of(&signed_in);
-        let found = all.into_iter().find(|one| one.row.id.as_str() == id).ok_or_else(nothing)?;
-        let Some(runs) = &self.door.options.runs else { return Err(nothing()) };
-        let by = signed_in.account.actor();
-        runs.client_revoke(&found.row.workspace, found.row.id.as_str(), &by).await?;
+        revoke_program(self.door, self.control, &signed_in, &self.segment()).await?;
         redirect("/signin")
-    }
-
-    /// The clients that a human let in.
-    pub(super) fn clients_of(&self, signed_in: &SignedIn) -> Vec<Arc<KnownClient>> {
-        let desk = DoorDesk::of(self.control);
-        desk.map(|desk| desk.clients_of(&signed_in.account.id)).unwrap_or_default()
     }
 
     fn desk(&self) -> Result<DoorDesk<'_>, Problem> {
@@ -270,6 +257,21 @@ impl Visitor<'_> {
         }
         Ok(response)
     }
+}
+
+/// Revokes a client that a human let in, for that human.
+pub(crate) async fn revoke_program(
+    door: &Door,
+    control: &Control,
+    signed_in: &SignedIn,
+    id: &str,
+) -> Result<(), Problem> {
+    let all = clients_of(control, signed_in);
+    let found = all.into_iter().find(|one| one.row.id.as_str() == id).ok_or_else(nothing)?;
+    let Some(runs) = &door.options.runs else { return Err(nothing()) };
+    let by = signed_in.account.actor();
+    runs.client_revoke(&found.row.workspace, found.row.id.as_str(), &by).await?;
+    Ok(())
 }
 
 /// The path of the page of consent in the cookie of a browser that has signed in now.

@@ -1,7 +1,9 @@
 //! The servers that a human can give to a program: those of the agents whose runs the human may
 //! create, and for operators those of the live configuration.
 
-use narthex_control::{Control, DoorChoice, DoorDesk, DoorHuman, Sees, SignedIn};
+use std::sync::Arc;
+
+use narthex_control::{Control, DoorChoice, DoorDesk, DoorHuman, KnownClient, Sees, SignedIn};
 use narthex_model::{AgentName, CatalogKind, PrincipalId, ProfileName, Timestamp, WorkspaceId};
 use narthex_oauth::server::PendingConsent;
 
@@ -94,25 +96,6 @@ impl Visitor<'_> {
         Ok(all.into_iter().map(Choice).collect())
     }
 
-    /// The programs that a human let in, as the page of their account shows them.
-    pub(super) fn programs_of(&self, signed_in: &SignedIn) -> Vec<Program> {
-        let clients = self.clients_of(signed_in);
-        let programs = clients.iter().map(|client| {
-            let (row, name) = (&client.row, client.account.name.as_str());
-            let consent = client.connection.as_ref().map(|connection| &connection.consent);
-            let since = Timestamp::new(row.created_at).to_string();
-            Program {
-                id: row.id.as_str().to_owned(),
-                // The name of the account begins with the workspace.
-                name: name.split_once('/').map_or(name, |(_, name)| name).to_owned(),
-                place: consent.map(|consent| consent.place.clone()).unwrap_or_default(),
-                sees: Choice(DoorChoice::of(client)).label(),
-                since: since.split('T').next().unwrap_or_default().to_owned(),
-            }
-        });
-        programs.collect()
-    }
-
     /// True if the page of a request offers this choice to the human.
     pub(super) async fn is_offered(
         &self,
@@ -133,6 +116,36 @@ impl Visitor<'_> {
         let profiles = usable.filter_map(|one| ProfileName::new(&one.name).ok());
         profiles.map(Sees::Profile).chain([Sees::Live]).map(of_home).collect()
     }
+}
+
+/// The programs that a human let in, as pages about the human show them.
+pub(crate) fn programs_of(control: &Control, signed_in: &SignedIn) -> Vec<Program> {
+    let clients = clients_of(control, signed_in);
+    let programs = clients.iter().map(|client| {
+        let (row, name) = (&client.row, client.account.name.as_str());
+        let consent = client.connection.as_ref().map(|connection| &connection.consent);
+        let since = Timestamp::new(row.created_at).to_string();
+        Program {
+            id: row.id.as_str().to_owned(),
+            // The name of the account begins with the workspace.
+            name: name.split_once('/').map_or(name, |(_, name)| name).to_owned(),
+            place: consent.map(|consent| consent.place.clone()).unwrap_or_default(),
+            sees: sees(client),
+            since: since.split('T').next().unwrap_or_default().to_owned(),
+        }
+    });
+    programs.collect()
+}
+
+/// The servers that a registered client sees, in words.
+pub(crate) fn sees(client: &KnownClient) -> String {
+    Choice(DoorChoice::of(client)).label()
+}
+
+/// The clients that a human let in.
+pub(super) fn clients_of(control: &Control, signed_in: &SignedIn) -> Vec<Arc<KnownClient>> {
+    let desk = DoorDesk::of(control);
+    desk.map(|desk| desk.clients_of(&signed_in.account.id)).unwrap_or_default()
 }
 
 /// The workspaces whose agents a human may give.

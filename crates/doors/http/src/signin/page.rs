@@ -50,16 +50,16 @@ pub(super) struct Shown<'a> {
 }
 
 /// A program that a human let in at the door.
-pub(super) struct Program {
+pub(crate) struct Program {
     /// The id of its registered client.
-    pub(super) id: String,
-    pub(super) name: String,
+    pub(crate) id: String,
+    pub(crate) name: String,
     /// The place at which it gets answers.
-    pub(super) place: String,
+    pub(crate) place: String,
     /// The servers that it may use, in words.
-    pub(super) sees: String,
+    pub(crate) sees: String,
     /// The date of its first consent.
-    pub(super) since: String,
+    pub(crate) since: String,
 }
 
 /// The page with all ways to sign in, and the reason for the sign-in, which may be empty.

@@ -62,12 +62,14 @@ async function signIn() {
   location.assign((await post("/signin/passkey/finish", answer)).location);
 }
 
-async function add(label) {
+async function add(form) {
+  const label = form.elements.label.value;
   const begun = await post("/signin/passkeys/new", {});
   const publicKey = readOptions(begun.options.publicKey);
   const credential = await navigator.credentials.create({ publicKey });
   const answer = { ceremony: begun.ceremony, credential: writeCredential(credential), label };
-  location.assign((await post("/signin/passkeys", answer)).location);
+  const added = await post("/signin/passkeys", answer);
+  location.assign(form.dataset.then || added.location);
 }
 
 function tell(error) {
@@ -87,6 +89,6 @@ if (form && window.PublicKeyCredential) {
   form.hidden = false;
   form.addEventListener("submit", (event) => {
     event.preventDefault();
-    add(form.elements.label.value).catch(tell);
+    add(form).catch(tell);
   });
 }

@@ -3,8 +3,11 @@
 mod agents;
 mod approvals;
 mod catalog;
+mod clients;
+mod connect;
 mod grants;
 mod home;
+mod me;
 mod registry;
 mod runs;
 mod secrets;
@@ -195,7 +198,8 @@ async fn s18_pages_of_another_workspace_look_absent() {
     let page = browser.see("/w/default/").await;
     assert!(values(&page, "a", "href").iter().all(|to| !to.contains("team")));
     // Servers of the configuration are for operators, and not in the navigation of others.
-    assert_eq!(all(&page, "nav.pages a"), ["Home", "Approvals", "Agents", "Runs", "Grants"]);
+    let nav = ["Home", "Approvals", "Agents", "Runs", "Grants", "Connect a client", "My account"];
+    assert_eq!(all(&page, "nav.pages a"), nav);
     assert_eq!(browser.look("/w/default/servers").await.status, StatusCode::FORBIDDEN);
     assert_eq!(browser.look("/w/default/search?q=one").await.status, StatusCode::OK);
     let found = browser.see("/w/default/search?q=one").await;

@@ -3,6 +3,7 @@
 use narthex_client::environment::program;
 use narthex_client_files::{
     clients::{Client, OwnEntry},
+    connect::own_edit,
     edit::{Document, EditError},
     rewrite::Edit,
 };
@@ -33,20 +34,8 @@ impl Connection {
         document: &Document,
         others: &[Edit],
     ) -> Result<Option<Edit>, EditError> {
-        let Some(parent) = client.parents(folder).into_iter().next() else { return Ok(None) };
-        let is_removed = |own: &String| {
-            let mut edits = others.iter();
-            edits.any(|edit| match edit {
-                Edit::Remove { parent: of, name } => *of == parent && name == own,
-                Edit::Insert { .. } | Edit::Replace { .. } => false,
-            })
-        };
-        let present = document.entries(&parent)?.into_iter().map(|(name, _)| name);
-        let taken: Vec<_> = present.filter(|name| !is_removed(name)).collect();
-        let name = free_name(&taken);
-        let own = OwnEntry { name: &name, program: &self.program, arguments: &self.arguments };
-        let value = client.own_entry(&own)?;
-        Ok(Some(Edit::Insert { parent, name, value }))
+        let own = OwnEntry { name: NAME, program: &self.program, arguments: &self.arguments };
+        own_edit(client, folder, document, others, &own)
     }
 }
 
@@ -57,13 +46,6 @@ pub(super) fn inserted(edit: &Edit) -> String {
             name.clone()
         }
     }
-}
-
-/// The name of narthex's own entry beside entries of these names.
-fn free_name(taken: &[String]) -> String {
-    let numbered = (2..).map(|number: u32| format!("{NAME}-{number}"));
-    let mut names = std::iter::once(NAME.to_owned()).chain(numbered);
-    names.find(|name| !taken.contains(name)).unwrap_or_else(|| NAME.to_owned())
 }
 
 #[cfg(test)]
