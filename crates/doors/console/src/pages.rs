@@ -8,6 +8,7 @@ pub mod kitchen_sink;
 pub mod onward;
 pub mod search;
 pub mod servers;
+pub mod tools;
 
 #[cfg(test)]
 mod tests;

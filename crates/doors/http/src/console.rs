@@ -17,6 +17,7 @@ mod rows;
 mod search;
 mod servers;
 mod stream;
+mod tools;
 mod topics;
 mod viewer;
 mod waits;
@@ -57,7 +58,7 @@ const WORKSPACES: &str = "/w/";
 const KEPT: &str = "page:";
 
 /// All pages, by file. The order is that of the navigation.
-const PAGES: Table = Table(&[home::PAGES, servers::PAGES, search::PAGES, stream::PAGES]);
+const PAGES: Table = Table(&[home::PAGES, servers::PAGES, tools::PAGES, search::PAGES, stream::PAGES]);
 
 /// The pages for the door, which does not import them.
 pub(crate) const BESIDE: Beside = Beside {

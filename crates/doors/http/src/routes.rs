@@ -44,11 +44,11 @@ pub(crate) const AUTHOR: &[Role] = &[Role::Admin, Role::Author];
 /// The roles that read agents.
 const READER: &[Role] = &[Role::Admin, Role::Author, Role::Runner];
 /// The roles that read the names of secrets and the rights of principals, but no value.
-const NAMES: &[Role] = &[Role::Admin, Role::Author, Role::Auditor];
-const AUDIT: &[Role] = &[Role::Admin, Role::Auditor];
+pub(crate) const NAMES: &[Role] = &[Role::Admin, Role::Author, Role::Auditor];
+pub(crate) const AUDIT: &[Role] = &[Role::Admin, Role::Auditor];
 pub(crate) const EVERY: &[Role] = &[Role::Admin, Role::Author, Role::Runner, Role::Auditor];
 /// The roles that create and end runs.
-const RUN: &[Role] = &[Role::Admin, Role::Runner];
+pub(crate) const RUN: &[Role] = &[Role::Admin, Role::Runner];
 /// The roles that send an agent messages.
 const ANSWER: &[Role] = &[Role::Admin, Role::Author, Role::Runner];
 /// The roles that read the definitions that servers declare, and the changes in them.

@@ -51,6 +51,12 @@ struct Edit {
     text: Vec<u8>,
 }
 
+/// Number of tokens of a JSON text, such as a definition, by the quarter rule.
+#[must_use]
+pub fn estimated_tokens(json: &[u8]) -> u64 {
+    size_of(json, Reading::Json).tokens()
+}
+
 /// Shortens the answer to `method` if it is the result of a tool and longer than the limits. `None`
 /// if the answer fits, or is no such result.
 ///
