@@ -6,6 +6,7 @@ pub mod fault;
 pub mod home;
 pub mod kitchen_sink;
 pub mod onward;
+pub mod play;
 pub mod search;
 pub mod servers;
 pub mod tools;

@@ -13,6 +13,7 @@ mod frame;
 mod home;
 mod live;
 mod page;
+mod play;
 mod rows;
 mod search;
 mod servers;
@@ -58,7 +59,8 @@ const WORKSPACES: &str = "/w/";
 const KEPT: &str = "page:";
 
 /// All pages, by file. The order is that of the navigation.
-const PAGES: Table = Table(&[home::PAGES, servers::PAGES, tools::PAGES, search::PAGES, stream::PAGES]);
+const PAGES: Table =
+    Table(&[home::PAGES, servers::PAGES, tools::PAGES, play::PAGES, search::PAGES, stream::PAGES]);
 
 /// The pages for the door, which does not import them.
 pub(crate) const BESIDE: Beside = Beside {

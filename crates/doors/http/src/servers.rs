@@ -48,7 +48,7 @@ use serde::Serialize;
 pub(crate) use self::query::page_sizes;
 pub(crate) use self::{
     access::page_of, events::EventTarget, grants::GrantTarget, outbound::OutboundTarget,
-    query::Query, shares::ShareTarget, watched::WatchTarget,
+    query::Query, runs::creator_of, shares::ShareTarget, watched::WatchTarget,
 };
 use crate::{
     Access,

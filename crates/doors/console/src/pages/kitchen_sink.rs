@@ -1,5 +1,7 @@
 //! Each component in each state, for the eye. Debug builds serve it at [`PATH`].
 
+pub mod play;
+
 use std::time::Duration;
 
 use askama::Template;

@@ -58,6 +58,11 @@ fn pages(text: &str) -> Vec<(&'static str, String)> {
     };
     let mut all = of_servers(text);
     all.extend([
+        ("tools", html(&kitchen_sink::play::tools_page_of(text))),
+        ("play", html(&kitchen_sink::play::play_page_of(text))),
+        ("play ask", html(&kitchen_sink::play::play_ask_page_of(text))),
+    ]);
+    all.extend([
         ("kitchen sink", html(&kitchen_sink::sample_of(text))),
         ("home", html(&home)),
         ("onward", html(&onward)),

@@ -59,12 +59,7 @@ async fn show(viewer: &Viewer<'_>) -> Answered {
 }
 
 /// The page with these filters.
-async fn page(
-    viewer: &Viewer<'_>,
-    wanted: &Wanted,
-    again: Again,
-    status: StatusCode,
-) -> Answered {
+async fn page(viewer: &Viewer<'_>, wanted: &Wanted, again: Again, status: StatusCode) -> Answered {
     let snapshot = viewer.door.gateway.registry().snapshot();
     let listed = Listed::of(viewer, &snapshot, wanted);
     let (fitting, first) = (listed.tools.len(), wanted.page.saturating_mul(PAGE));

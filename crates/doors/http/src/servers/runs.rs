@@ -105,25 +105,12 @@ impl Asked<'_> {
 
     /// The creator of a run, with the facts that limit the run's rights.
     pub(super) fn creator(&self) -> Creator {
-        match &self.principal {
-            Principal::Run(run) => Creator::Run(run.clone()),
-            Principal::Known(_) | Principal::Human(_) | Principal::LocalAdmin
-                if self.is_unproved() =>
-            {
-                let is_operator = self.principal.is_operator();
-                Creator::Unproved { by: self.by(), is_operator }
-            }
-            principal if principal.is_operator() => Creator::Operator(self.by(), principal.human()),
-            Principal::Known(_) | Principal::Human(_) | Principal::LocalAdmin => {
-                Creator::Member(self.by(), self.principal.human())
-            }
-        }
+        creator_of(&self.principal, self.door.options.control.as_ref())
     }
 
     /// True if humans must prove that they are human, and the caller has not (D15).
     pub(super) fn is_unproved(&self) -> bool {
-        let is_asked = self.door.options.control.as_ref().is_some_and(Control::needs_proof);
-        is_asked && !self.principal.is_proved()
+        is_unproved(&self.principal, self.door.options.control.as_ref())
     }
 
     pub(super) fn known_runs(&self) -> Result<&Runs, Problem> {
@@ -250,6 +237,28 @@ impl Asked<'_> {
             tool_set: run.tools().map(|tools| tool_set(&tools, is_whole)),
         })
     }
+}
+
+/// A principal as the creator of a run.
+pub(crate) fn creator_of(principal: &Principal, control: Option<&Control>) -> Creator {
+    let by = principal.actor();
+    match principal {
+        Principal::Run(run) => Creator::Run(run.clone()),
+        Principal::Known(_) | Principal::Human(_) | Principal::LocalAdmin
+            if is_unproved(principal, control) =>
+        {
+            Creator::Unproved { by, is_operator: principal.is_operator() }
+        }
+        principal if principal.is_operator() => Creator::Operator(by, principal.human()),
+        Principal::Known(_) | Principal::Human(_) | Principal::LocalAdmin => {
+            Creator::Member(by, principal.human())
+        }
+    }
+}
+
+/// True if humans must prove that they are human, and the principal has not (D15).
+fn is_unproved(principal: &Principal, control: Option<&Control>) -> bool {
+    control.is_some_and(Control::needs_proof) && !principal.is_proved()
 }
 
 /// The text in place of the token in client entries: a variable that clients fill in. So logs and

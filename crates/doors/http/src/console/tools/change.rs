@@ -4,9 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use http::StatusCode;
 use narthex_console::{Told, parts::Words};
-use narthex_model::{
-    ErrorKind, NameRule, Provenance, ServerDefinition, ToolScope, ToolScopes,
-};
+use narthex_model::{ErrorKind, NameRule, Provenance, ServerDefinition, ToolScope, ToolScopes};
 use narthex_registry::ServerRow;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -312,7 +310,10 @@ mod tests {
     #[test]
     fn results_are_told_with_their_number() {
         assert_eq!(told("hide", "1").unwrap().sentence.as_str(), "1 tool is hidden now.");
-        assert_eq!(told("free", "2").unwrap().sentence.as_str(), "2 tools are without a scope now.");
+        assert_eq!(
+            told("free", "2").unwrap().sentence.as_str(),
+            "2 tools are without a scope now."
+        );
         assert!(told("other", "1").is_none() && told("hide", "x").is_none());
     }
 }

@@ -88,7 +88,9 @@ impl Wanted {
         };
         let page = match &*text("page") {
             "" => 0,
-            number => number.parse().map_err(|_no_number| invalid("this is no number of a page"))?,
+            number => {
+                number.parse().map_err(|_no_number| invalid("this is no number of a page"))?
+            }
         };
         Ok(Self { text: text("q"), server: text("server"), state, sort, page })
     }
@@ -211,10 +213,8 @@ impl<'s> Listed<'s> {
 
 /// The tools of a ready server, also those that callers do not see.
 pub(super) fn tools_of(row: &ServerRow) -> Vec<Shown<'_>> {
-    let accepted: Option<HashSet<&str>> = row
-        .pinned
-        .as_ref()
-        .map(|_| row.inventory.tools.iter().map(|entry| &*entry.key).collect());
+    let accepted: Option<HashSet<&str>> =
+        row.pinned.as_ref().map(|_| row.inventory.tools.iter().map(|entry| &*entry.key).collect());
     let listed = row.pinned.as_ref().map_or(&row.inventory, |said| said.listed());
     let exposed = row.definition.as_deref().map(|definition| &definition.exposed.tools);
     let gates = row.definition.as_deref().map_or(&NO_GATES, |definition| &*definition.gates);
