@@ -2,6 +2,7 @@
 //!
 //! Pages import no other page, except the samples of [`kitchen_sink`].
 
+pub mod audit;
 pub mod fault;
 pub mod home;
 pub mod kitchen_sink;

@@ -9,6 +9,7 @@
 //! file all pages.
 
 mod answer;
+mod audit;
 mod frame;
 mod home;
 mod live;
@@ -59,8 +60,15 @@ const WORKSPACES: &str = "/w/";
 const KEPT: &str = "page:";
 
 /// All pages, by file. The order is that of the navigation.
-const PAGES: Table =
-    Table(&[home::PAGES, servers::PAGES, tools::PAGES, play::PAGES, search::PAGES, stream::PAGES]);
+const PAGES: Table = Table(&[
+    home::PAGES,
+    servers::PAGES,
+    tools::PAGES,
+    play::PAGES,
+    audit::PAGES,
+    search::PAGES,
+    stream::PAGES,
+]);
 
 /// The pages for the door, which does not import them.
 pub(crate) const BESIDE: Beside = Beside {

@@ -47,8 +47,15 @@ use serde::Serialize;
 #[cfg(test)]
 pub(crate) use self::query::page_sizes;
 pub(crate) use self::{
-    access::page_of, events::EventTarget, grants::GrantTarget, outbound::OutboundTarget,
-    query::Query, runs::creator_of, shares::ShareTarget, watched::WatchTarget,
+    access::page_of,
+    audit::{audit_cursor, audit_lines, audit_place, audit_query},
+    events::EventTarget,
+    grants::GrantTarget,
+    outbound::OutboundTarget,
+    query::Query,
+    runs::creator_of,
+    shares::ShareTarget,
+    watched::WatchTarget,
 };
 use crate::{
     Access,

@@ -1,5 +1,6 @@
 //! Each component in each state, for the eye. Debug builds serve it at [`PATH`].
 
+pub mod audit;
 pub mod play;
 
 use std::time::Duration;
