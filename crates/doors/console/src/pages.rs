@@ -8,6 +8,7 @@ pub mod home;
 pub mod kitchen_sink;
 pub mod onward;
 pub mod play;
+pub mod policy;
 pub mod search;
 pub mod servers;
 pub mod tools;

@@ -15,6 +15,7 @@ mod home;
 mod live;
 mod page;
 mod play;
+mod policy;
 mod rows;
 mod search;
 mod servers;
@@ -65,6 +66,7 @@ const PAGES: Table = Table(&[
     servers::PAGES,
     tools::PAGES,
     play::PAGES,
+    policy::PAGES,
     audit::PAGES,
     search::PAGES,
     stream::PAGES,

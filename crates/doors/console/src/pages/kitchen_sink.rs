@@ -2,6 +2,7 @@
 
 pub mod audit;
 pub mod play;
+pub mod policy;
 
 use std::time::Duration;
 

@@ -3,6 +3,7 @@
 mod audit;
 mod home;
 mod play;
+mod policy;
 mod servers;
 mod tools;
 
