@@ -39,7 +39,7 @@ use crate::{
     respond::{self, Response, closing, text, unstored},
     routes::{self, Place, Target},
     sender,
-    servers::{Asked, Held},
+    servers::Asked,
     signin::Visitor,
     status,
     vfs::{self, VfsRequest},
@@ -296,9 +296,7 @@ impl Door {
                 return wrong_method(&place.allowed());
             }
             (_, Caller::Principal(principal)) => {
-                let (door, target, held) = (self, route.target, Held::default());
-                let (segments, parts) = (place.segments, &parts);
-                let asked = Asked { door, target, segments, parts, principal, held };
+                let asked = Asked::new(self, route.target, place.segments, &parts, principal);
                 return Box::pin(asked.answer(route.access, body)).await;
             }
         };

@@ -111,6 +111,19 @@ pub const API_BODY_MAX: usize = transfer::IMPORT_MAX;
 
 type Answered = Result<Response, Problem>;
 
+impl<'a> Asked<'a> {
+    /// A request for one of the API's routes.
+    pub(crate) fn new(
+        door: &'a Arc<Door>,
+        target: Target,
+        segments: Segments<'a>,
+        parts: &'a Parts,
+        principal: Principal,
+    ) -> Self {
+        Self { door, target, segments, parts, principal, held: Held::default() }
+    }
+}
+
 impl Asked<'_> {
     /// Answers the request if the caller may use the route.
     pub(crate) async fn answer(&self, access: Access, body: RequestBody) -> Response {
