@@ -1,6 +1,7 @@
 //! The audit: events by filters, one event in words, the verification, and the export.
 
 mod event;
+mod place;
 mod verify;
 
 use http::{HeaderValue, StatusCode, header};
@@ -16,6 +17,7 @@ use narthex_control::{AuditItem, AuditPage as Found, AuditPlace};
 use narthex_model::command::narthex;
 use serde_json::Value;
 
+use self::place::{address, object};
 use super::{
     answer::{self, Answered},
     frame::{Head, frame},
@@ -206,30 +208,10 @@ fn row(viewer: &Viewer<'_>, item: &AuditItem) -> AuditRow {
     }
 }
 
-/// The object of an event: the resource, or the tool of a server.
-fn object(event: &Value) -> String {
-    let text = |place: &str| event.pointer(place).and_then(Value::as_str);
-    match (text("/resource/kind"), text("/resource/id"), text("/server"), text("/tool")) {
-        (Some(kind), Some(id), ..) => format!("{kind} {id}"),
-        (_, _, Some(server), Some(tool)) => format!("{tool} of {server}"),
-        (_, _, Some(server), None) => server.to_owned(),
-        _ => String::new(),
-    }
-}
-
 /// The parameters that are set.
 fn set(query: &Query) -> Vec<(&'static str, String)> {
     let all = FILTERS.iter().map(|(name, ..)| (*name, query.text(name).to_owned()));
     all.filter(|(_, value)| !value.is_empty()).collect()
-}
-
-fn address(viewer: &Viewer<'_>, pairs: &[(&str, String)]) -> String {
-    let mut written = form_urlencoded::Serializer::new(String::new());
-    written.extend_pairs(pairs);
-    match written.finish().as_str() {
-        "" => viewer.path("audit"),
-        query => viewer.path(&format!("audit?{query}")),
-    }
 }
 
 fn fields(query: &Query) -> Vec<Field> {

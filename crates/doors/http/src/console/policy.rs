@@ -1,5 +1,6 @@
 //! The rules of a workspace: their text, a test of a call, and what a change takes from runs.
 
+mod asked;
 mod preview;
 
 use http::StatusCode;
@@ -15,10 +16,10 @@ use narthex_control::{
     CatalogError, ControlError, Precondition, RulesChecked, RulesError, WrittenRules,
 };
 use narthex_model::command::narthex;
-use narthex_wire::Raw;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use self::asked::decided;
 use super::{
     answer::{self, Answered},
     frame::{Head, frame},
@@ -209,13 +210,6 @@ fn question(form: &RulesForm) -> String {
             Value::Object(asked).to_string()
         }
     }
-}
-
-/// The ruling on a question, by the function of the API.
-async fn decided(viewer: &Viewer<'_>, question: &str) -> Result<RulesChecked, ControlError> {
-    let gateway = &viewer.door.gateway;
-    let as_ruled = |tool: &str, written: &[u8]| gateway.built_in_as_ruled(tool, Raw::new(written));
-    viewer.control().rules_check(&viewer.workspace, question.as_bytes(), as_ruled).await
 }
 
 fn decision(checked: &RulesChecked, text: &str) -> Decision {

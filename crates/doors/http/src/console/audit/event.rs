@@ -13,7 +13,7 @@ use narthex_control::{AuditItem, AuditPlace, AuditQuery};
 use narthex_model::command::narthex;
 use serde_json::Value;
 
-use super::{address, object};
+use super::place::{address, object};
 use crate::{
     console::{
         answer::{self, Answered, nothing},

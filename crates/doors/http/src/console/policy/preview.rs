@@ -10,7 +10,7 @@ use narthex_control::ControlError;
 use narthex_runs::{RunFilter, SeenRun};
 use serde_json::{Map, Value, json};
 
-use super::decided;
+use super::asked::decided;
 use crate::{Access, console::viewer::Viewer, routes::SEE_RUNS};
 
 /// Number of active runs whose tools are asked about.
