@@ -55,7 +55,8 @@ async fn d13_faults_have_their_lines() {
     let browser = site.browser("ada").await;
     let bad = "// fine\n\nforbid(principal, action, resource";
     for verb in ["save", "check", "preview"] {
-        let answer = send(&browser, verb, &[("rules", bad), ("server", "one")]).await;
+        let answer =
+            send(&browser, verb, &[("rules", bad), ("server", "one"), ("tool", "echo")]).await;
         assert_eq!(answer.status, StatusCode::UNPROCESSABLE_ENTITY, "{verb}: {}", answer.text());
         let page = Html::parse_document(answer.text());
         assert!(all(&page, ".note.broken").remove(0).contains("line 3"), "{verb}");
