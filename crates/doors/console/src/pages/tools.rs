@@ -4,7 +4,7 @@ use askama::Template;
 
 use crate::{
     Frame, filters,
-    parts::{Empty, Filter, Words, form::Field},
+    parts::{Empty, Filter, Moment, Words, form::Field},
 };
 
 /// The page.
@@ -33,6 +33,8 @@ pub struct ToolsPage {
     pub previous: Option<String>,
     /// The address of the next page.
     pub next: Option<String>,
+    /// Number of the last calls that were looked at; `None` for those who may not read the audit.
+    pub looked_at: Option<usize>,
     /// The servers whose tools are unknown, if there are any.
     pub unknown: Option<Unknown>,
     /// The form that changes several tools, for those who may.
@@ -86,6 +88,8 @@ pub struct ToolRow {
     pub scopes: Vec<Words>,
     /// The hints that the server gives about it, in words.
     pub hints: Vec<&'static str>,
+    /// The time of the last call, if it is among the last ones.
+    pub called: Option<Moment>,
     /// The size of the definition in tokens, as an estimate.
     pub tokens: u64,
     /// The page that calls the tool, if callers see it.

@@ -1,6 +1,7 @@
 //! All tools of the servers of this daemon's configuration, and changes of several at once.
 
 mod act;
+mod calls;
 mod change;
 mod list;
 mod table;

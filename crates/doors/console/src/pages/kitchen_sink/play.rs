@@ -1,5 +1,7 @@
 //! Samples of the table of tools and of the playground.
 
+use std::time::Duration;
+
 use super::{frame_of, words};
 use crate::{
     pages::{
@@ -7,7 +9,7 @@ use crate::{
         tools::{Batch, ToolRow, ToolsPage, Unknown},
     },
     parts::{
-        Empty, Filter, Words,
+        Empty, Filter, Moment, Words,
         form::{Choice, Field, Input},
     },
 };
@@ -37,6 +39,7 @@ pub fn tools_page_of(more: &str) -> ToolsPage {
         state: "need a grant",
         scopes: vec![words("git.read", more)],
         hints: vec!["reads only", "stays inside"],
+        called: (index == 0).then(|| Moment::after_epoch(Duration::from_secs(1_790_000_000))),
         tokens: 1_234,
         try_href: Some("/w/default/play?server=git&tool=git_log".to_owned()),
         off: off.map(|why| words(why, more)),
@@ -54,6 +57,7 @@ pub fn tools_page_of(more: &str) -> ToolsPage {
         all: 312,
         previous: Some("/w/default/tools".to_owned()),
         next: Some("/w/default/tools?page=2".to_owned()),
+        looked_at: Some(200),
         unknown: Some(Unknown { count: 2, href: "/w/default/servers".to_owned() }),
         batch: Some(Batch {
             path: "/w/default/tools/change".to_owned(),

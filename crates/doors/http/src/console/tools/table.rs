@@ -5,7 +5,7 @@ use narthex_console::{
     Told, html,
     pages::tools::{Batch, ToolRow, ToolsPage, Unknown},
     parts::{
-        Empty, Filter, Same, Words,
+        Empty, Filter, Moment, Same, Words,
         form::{Choice, Field, Input},
     },
 };
@@ -13,6 +13,7 @@ use narthex_model::command::narthex;
 
 use super::{
     act::{Act, fixed},
+    calls::Calls,
     list::{Listed, Shown, Sort, State, Wanted},
 };
 use crate::{
@@ -54,7 +55,12 @@ pub(super) async fn page(
     let (fitting, first) = (listed.tools.len(), wanted.page.saturating_mul(PAGE));
     let may_change = viewer.may(Access::Operator);
     let on_page = listed.tools.iter().skip(first).take(PAGE).enumerate();
-    let rows = on_page.map(|(index, one)| row(viewer, one, index, &again)).collect();
+    let calls = Calls::read(viewer).await;
+    let rows = on_page.map(|(index, one)| {
+        let called = calls.as_ref().and_then(|calls| calls.last_of(&one.row.name, one.name));
+        ToolRow { called: called.map(Moment::new), ..row(viewer, one, index, &again) }
+    });
+    let rows = rows.collect();
     let mut frame = frame(viewer, head()).await?;
     frame.told = again.told.clone();
     let page = ToolsPage {
@@ -65,6 +71,7 @@ pub(super) async fn page(
         filters: filters(viewer, wanted, &listed),
         sorts: sorts(viewer, wanted),
         rows,
+        looked_at: calls.as_ref().map(|calls| calls.count),
         fitting,
         all: listed.all,
         previous: wanted.page.checked_sub(1).map(|page| wanted.on_page(page).address(viewer)),
@@ -104,6 +111,7 @@ fn row(viewer: &Viewer<'_>, one: &Shown<'_>, index: usize, again: &Again) -> Too
         state: one.state.word(),
         scopes: one.scopes().iter().map(|scope| Words::new(scope.as_str())).collect(),
         hints: one.hints(),
+        called: None,
         tokens: one.tokens(),
         try_href,
         off: fixed(one.row).map(|why| Words::new(&why)),
