@@ -5,6 +5,7 @@
 pub mod agents;
 pub mod approval;
 pub mod approvals;
+pub mod audit;
 pub mod catalog;
 pub mod clients;
 pub mod connect;
@@ -14,12 +15,15 @@ pub mod home;
 pub mod kitchen_sink;
 pub mod me;
 pub mod onward;
+pub mod play;
+pub mod policy;
 pub mod registry;
 pub mod runs;
 pub mod search;
 pub mod secrets;
 pub mod server;
 pub mod servers;
+pub mod tools;
 
 #[cfg(test)]
 mod tests;

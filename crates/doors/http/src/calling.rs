@@ -7,7 +7,7 @@
 use http::{StatusCode, header};
 use narthex_gateway::Caller;
 use narthex_model::ErrorKind;
-use narthex_wire::{Message, MessageError, Raw, json::encode_string, method, rpc};
+use narthex_wire::{Limits, Message, MessageError, Raw, json::encode_string, method, rpc};
 use percent_encoding::percent_decode_str;
 use serde_json::value::RawValue;
 
@@ -69,11 +69,17 @@ async fn read(post: Post<'_>, segment: &str, body: RequestBody) -> Result<Messag
     // it.
     let arguments: &RawValue = serde_json::from_slice(&bytes)
         .map_err(|error| invalid(format!("the body is not JSON: {error}; send one object")))?;
-    if !Raw::new(arguments.get().as_bytes()).is_object() {
+    message_of(&name, arguments.get(), limits)
+}
+
+/// The call of a tool by its own name, with these arguments as JSON.
+pub(crate) fn message_of(name: &str, arguments: &str, limits: &Limits) -> Result<Message, Problem> {
+    let invalid = |text: String| Problem::new(ErrorKind::Invalid, text);
+    if !Raw::new(arguments.as_bytes()).is_object() {
         return Err(invalid("the body is not an object; send the tool's arguments as one".into()));
     }
-    let name = encode_string(&name);
-    let members: [(&str, &[u8]); 2] = [("name", &name), ("arguments", arguments.get().as_bytes())];
+    let name = encode_string(name);
+    let members: [(&str, &[u8]); 2] = [("name", &name), ("arguments", arguments.as_bytes())];
     request(method::TOOLS_CALL, &members, CLIENT, limits).map_err(|error| match error {
         MessageError::TooLarge { .. } => {
             let problem = Problem::new(ErrorKind::Exhausted, format!("the arguments: {error}"));

@@ -13,6 +13,7 @@ mod answer;
 mod approval;
 mod approvals;
 mod asked;
+mod audit;
 mod catalog;
 mod clients;
 mod connect;
@@ -22,6 +23,8 @@ mod home;
 mod live;
 mod me;
 mod page;
+mod play;
+mod policy;
 mod registry;
 mod rows;
 mod runs;
@@ -30,6 +33,7 @@ mod secrets;
 mod server;
 mod servers;
 mod stream;
+mod tools;
 mod topics;
 mod viewer;
 mod waits;
@@ -74,6 +78,8 @@ const PAGES: Table = Table(&[
     approval::PAGES,
     servers::PAGES,
     server::PAGES,
+    tools::PAGES,
+    play::PAGES,
     catalog::PAGES,
     registry::PAGES,
     secrets::PAGES,
@@ -82,6 +88,8 @@ const PAGES: Table = Table(&[
     grants::PAGES,
     connect::PAGES,
     clients::PAGES,
+    policy::PAGES,
+    audit::PAGES,
     me::PAGES,
     search::PAGES,
     stream::PAGES,

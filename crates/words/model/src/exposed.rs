@@ -75,6 +75,19 @@ impl NameRule {
         self.allow.iter().all(|patterns| is_in(patterns)) && !self.denies(name)
     }
 
+    /// The patterns as written: those of `allow`, if there is one, and those of `deny`. `None` if
+    /// the rule is made of several, each with an `allow`.
+    #[must_use]
+    pub fn written(&self) -> Option<(Option<Vec<String>>, Vec<String>)> {
+        let texts = |all: &[WildMatch]| all.iter().map(WildMatch::pattern).collect();
+        let allow = match self.allow.as_slice() {
+            [] => None,
+            [only] => Some(texts(only)),
+            _ => return None,
+        };
+        Some((allow, texts(&self.deny)))
+    }
+
     /// True if a name is denied, even if it is allowed too.
     fn denies(&self, name: &str) -> bool {
         self.deny.iter().any(|pattern| pattern.matches(name))
@@ -112,6 +125,16 @@ impl UriRule {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A rule is written back as it was read, unless two lists were read together.
+    #[test]
+    fn a_rule_is_written_back_as_it_was_read() {
+        let texts = |all: &[&str]| all.iter().map(|one| (*one).to_owned()).collect::<Vec<_>>();
+        let rule = NameRule::new(Some(&["get_*"]), &["*_all"]);
+        assert_eq!(rule.written(), Some((Some(texts(&["get_*"])), texts(&["*_all"]))));
+        assert_eq!(NameRule::default().written(), Some((None, Vec::new())));
+        assert_eq!(rule.clone().narrowed(rule).written(), None);
+    }
 
     /// E151, D5: allow narrows, deny takes away, and deny wins.
     #[test]

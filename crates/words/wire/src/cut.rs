@@ -51,9 +51,9 @@ struct Edit {
     text: Vec<u8>,
 }
 
-/// Number of tokens of a JSON text as it is written, by the quarter rule.
+/// Number of tokens of a JSON text, such as a definition, by the quarter rule.
 #[must_use]
-pub fn tokens_of(json: &[u8]) -> u64 {
+pub fn estimated_tokens(json: &[u8]) -> u64 {
     size_of(json, Reading::Json).tokens()
 }
 

@@ -26,7 +26,7 @@ mod schema;
 mod sse;
 mod template;
 
-pub use cut::{CutResult, cut_result, tokens_of};
+pub use cut::{CutResult, cut_result, estimated_tokens};
 pub use era::{
     Era, Revision, StampFault, check_stamps, classify_downstream, meta_key, supported_versions,
 };

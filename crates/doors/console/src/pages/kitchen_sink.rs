@@ -1,7 +1,10 @@
 //! Each component in each state, for the eye. Debug builds serve it at [`PATH`].
 
 pub mod approvals;
+pub mod audit;
 mod items;
+pub mod play;
+pub mod policy;
 
 use std::time::Duration;
 

@@ -71,6 +71,14 @@ fn pages(text: &str) -> Vec<(&'static str, String)> {
     all.extend([
         ("agents", html(&agents::samples::list_of(frame(), text))),
         ("agent", html(&agents::samples::page_of(frame(), text))),
+        ("tools", html(&kitchen_sink::play::tools_page_of(text))),
+        ("play", html(&kitchen_sink::play::play_page_of(text))),
+        ("audit", html(&kitchen_sink::audit::page_of(text))),
+        ("policy", html(&kitchen_sink::policy::page_of(text))),
+        ("audit event", html(&kitchen_sink::audit::event_page_of(text))),
+        ("play ask", html(&kitchen_sink::play::play_ask_page_of(text))),
+    ]);
+    all.extend([
         ("kitchen sink", html(&kitchen_sink::sample_of(text))),
         ("home", html(&home)),
         ("onward", html(&onward)),

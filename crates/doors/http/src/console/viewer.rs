@@ -128,7 +128,7 @@ impl<'a> Viewer<'a> {
 
     /// The parameters of the address. Unknown ones are refused.
     pub(super) fn query(&self, known: &[&str]) -> Result<Query, Problem> {
-        Query::of(&self.browser.parts.uri, known)
+        Query::of_form(&self.browser.parts.uri, known)
     }
 
     /// Reads the form of a page, and checks that it is ours.

@@ -4,7 +4,8 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use http::{HeaderValue, Method, StatusCode, header};
-use narthex_control::{AuditItem, AuditPlace, AuditQuery, Control, FieldError};
+use narthex_control::{AuditExport, AuditItem, AuditPlace, AuditQuery, Control, FieldError};
+use narthex_gateway::Gateway;
 use narthex_model::{Timestamp, WorkspaceId};
 
 use super::{
@@ -32,9 +33,10 @@ impl Asked<'_> {
             Query::of(&self.parts.uri, &[])?;
             return self.audit_export(control, workspace.as_ref()).await;
         }
-        let query = read(&Query::of(&self.parts.uri, &KNOWN)?, workspace)?;
+        let query = audit_query(&Query::of(&self.parts.uri, &KNOWN)?, workspace)?;
         let page = control.audit_list(&query).await?;
-        let next = page.items.last().filter(|_| page.has_more).map(|item| cursor(&item.place));
+        let next =
+            page.items.last().filter(|_| page.has_more).map(|item| audit_cursor(&item.place));
         let items = page.items.into_iter().map(shown).collect();
         Ok(ok(&AuditPage { page: Page { items, next }, waiting: page.waiting.map(waiting) }))
     }
@@ -62,11 +64,7 @@ impl Asked<'_> {
 
     async fn audit_export(&self, control: &Control, workspace: Option<&WorkspaceId>) -> Answered {
         let export = control.audit_export(workspace).await?;
-        let open = self.door.gateway.metrics().stream_opened();
-        let mut response = Response::new(LinesStream::new(export, open).into());
-        *response.status_mut() = StatusCode::OK;
-        response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(LINES));
-        Ok(response)
+        Ok(audit_lines(&self.door.gateway, export))
     }
 
     /// The workspace of the audit. `None` for the installation's audit, which has a separate path.
@@ -84,7 +82,20 @@ impl Asked<'_> {
     }
 }
 
-fn read(query: &Query, workspace: Option<WorkspaceId>) -> Result<AuditQuery, Problem> {
+/// The answer with all lines of an export.
+pub(crate) fn audit_lines(gateway: &Gateway, export: AuditExport) -> Response {
+    let open = gateway.metrics().stream_opened();
+    let mut response = Response::new(LinesStream::new(export, open).into());
+    *response.status_mut() = StatusCode::OK;
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(LINES));
+    response
+}
+
+/// The filter of an address.
+pub(crate) fn audit_query(
+    query: &Query,
+    workspace: Option<WorkspaceId>,
+) -> Result<AuditQuery, Problem> {
     let mut faults = Vec::new();
     let mut time = |name: &'static str| match query.text(name) {
         "" => None,
@@ -102,7 +113,7 @@ fn read(query: &Query, workspace: Option<WorkspaceId>) -> Result<AuditQuery, Pro
     let after = match query.text("after") {
         "" => None,
         text => {
-            let place = place(text);
+            let place = audit_place(text);
             if place.is_none() {
                 let remedy = "write the `next` of an earlier answer";
                 faults.push(FieldError::invalid(
@@ -142,14 +153,14 @@ fn point(text: &str) -> Option<SystemTime> {
     Timestamp::read(&whole)
 }
 
-/// The text of a place in a list of events.
-pub(crate) fn cursor(place: &AuditPlace) -> String {
+/// The place of an event as a text.
+pub(crate) fn audit_cursor(place: &AuditPlace) -> String {
     let since = place.happened_at.duration_since(UNIX_EPOCH).unwrap_or_default();
     format!("{}-{}-{}", since.as_millis(), place.seq, place.writer)
 }
 
-/// The place that a text means.
-pub(crate) fn place(text: &str) -> Option<AuditPlace> {
+/// The place that a text of [`audit_cursor`] means.
+pub(crate) fn audit_place(text: &str) -> Option<AuditPlace> {
     let mut parts = text.splitn(3, '-');
     let since: u64 = parts.next()?.parse().ok()?;
     let seq = parts.next()?.parse().ok()?;
@@ -162,7 +173,7 @@ pub(crate) fn place(text: &str) -> Option<AuditPlace> {
 fn shown(item: AuditItem) -> AuditEvent {
     let AuditItem { event, place } = item;
     let id = format!("{}-{}", place.writer, place.seq);
-    AuditEvent { id, place: cursor(&place), written: event }
+    AuditEvent { id, place: audit_cursor(&place), written: event }
 }
 
 fn waiting(waiting: narthex_audit::Waiting) -> AuditWaiting {
@@ -178,9 +189,9 @@ mod tests {
     fn a_cursor_of_the_audit_is_read_back_as_it_was_written() {
         let happened_at = UNIX_EPOCH + Duration::from_millis(1_790_000_000_123);
         let place = AuditPlace { happened_at, writer: "0a1b.1.ff-x".to_owned(), seq: 7 };
-        assert_eq!(super::place(&cursor(&place)), Some(place));
+        assert_eq!(audit_place(&audit_cursor(&place)), Some(place));
         for text in ["", "1", "1-2", "x-1-w", "1-x-w", "99999999999999999999-1-w"] {
-            assert_eq!(super::place(text), None, "{text}");
+            assert_eq!(audit_place(text), None, "{text}");
         }
     }
 

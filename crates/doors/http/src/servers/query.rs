@@ -23,9 +23,18 @@ pub(crate) struct Query(BTreeMap<String, String>);
 impl Query {
     /// Reads the query. Refuses names other than these, and names that occur twice.
     pub(crate) fn of(uri: &http::Uri, known: &[&str]) -> Result<Self, Problem> {
+        Self::read(uri.query().unwrap_or_default(), known)
+    }
+
+    /// Reads the query as browsers write that of a form, in which a space is a plus sign.
+    pub(crate) fn of_form(uri: &http::Uri, known: &[&str]) -> Result<Self, Problem> {
+        Self::read(&uri.query().unwrap_or_default().replace('+', " "), known)
+    }
+
+    fn read(query: &str, known: &[&str]) -> Result<Self, Problem> {
         let mut found = BTreeMap::new();
         let mut faults = Vec::new();
-        let pairs = uri.query().unwrap_or_default().split('&').filter(|pair| !pair.is_empty());
+        let pairs = query.split('&').filter(|pair| !pair.is_empty());
         for pair in pairs {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             let decoded = |text| percent_decode_str(text).decode_utf8_lossy().into_owned();
@@ -108,4 +117,18 @@ impl Query {
 /// Refuses a query, with all of its faults.
 pub(super) fn refused(faults: &[FieldError]) -> Problem {
     Problem::of_fields(written::faults("a parameter of the request is not valid", faults), faults)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A space of a form is a plus sign, and a plus sign of a program stays one.
+    #[test]
+    fn a_plus_sign_is_a_space_in_forms_alone() {
+        let uri: http::Uri = "/x?q=a+b%2B%20c".parse().unwrap();
+        let text = |query: Result<Query, Problem>| query.unwrap().text("q").to_owned();
+        assert_eq!(text(Query::of_form(&uri, &["q"])), "a b+ c");
+        assert_eq!(text(Query::of(&uri, &["q"])), "a+b+ c");
+    }
 }

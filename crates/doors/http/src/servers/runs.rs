@@ -31,7 +31,7 @@ pub(crate) fn creator_of(door: &Door, principal: &Principal) -> Creator {
     match principal {
         Principal::Run(run) => Creator::Run(run.clone()),
         Principal::Known(_) | Principal::Human(_) | Principal::LocalAdmin
-            if is_unproved(door, principal) =>
+            if is_unproved(principal, door.options.control.as_ref()) =>
         {
             let is_operator = principal.is_operator();
             Creator::Unproved { by: principal.actor(), is_operator }
@@ -46,9 +46,8 @@ pub(crate) fn creator_of(door: &Door, principal: &Principal) -> Creator {
 }
 
 /// True if humans must prove that they are human, and this caller has not (D15).
-fn is_unproved(door: &Door, principal: &Principal) -> bool {
-    let is_asked = door.options.control.as_ref().is_some_and(Control::needs_proof);
-    is_asked && !principal.is_proved()
+pub(super) fn is_unproved(principal: &Principal, control: Option<&Control>) -> bool {
+    control.is_some_and(Control::needs_proof) && !principal.is_proved()
 }
 
 impl Asked<'_> {
@@ -136,7 +135,7 @@ impl Asked<'_> {
 
     /// True if humans must prove that they are human, and the caller has not (D15).
     pub(super) fn is_unproved(&self) -> bool {
-        is_unproved(self.door, &self.principal)
+        is_unproved(&self.principal, self.door.options.control.as_ref())
     }
 
     pub(super) fn known_runs(&self) -> Result<&Runs, Problem> {

@@ -2,17 +2,21 @@
 
 mod agents;
 mod approvals;
+mod audit;
 mod catalog;
 mod clients;
 mod connect;
 mod grants;
 mod home;
 mod me;
+mod play;
+mod policy;
 mod registry;
 mod runs;
 mod secrets;
 mod server;
 mod servers;
+mod tools;
 
 use std::collections::BTreeSet;
 
@@ -29,7 +33,7 @@ use crate::{
 const FORM: &str = "application/x-www-form-urlencoded";
 
 /// The streams and downloads among the pages.
-const FILES: &[&str] = &["live", "servers/{name}/log.txt"];
+const FILES: &[&str] = &["live", "servers/{name}/log.txt", "audit/export"];
 
 /// The path of a page in a workspace, with an object of a [`site`] for each name in braces.
 fn filled(workspace: &str, path: &str) -> String {

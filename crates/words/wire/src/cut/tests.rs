@@ -239,3 +239,11 @@ proptest! {
         prop_assert!(length <= most + slack, "{} > {}", length, most);
     }
 }
+
+/// D23: the estimate of a definition counts escapes as they are written.
+#[test]
+fn d23_definitions_are_estimated_as_they_are_written() {
+    for (text, estimate) in [("", 0), ("1", 1), ("{\"a\":1}", 2), ("\"\\u0041\"", 2), ("文", 1)] {
+        assert_eq!(estimated_tokens(text.as_bytes()), estimate, "{text}");
+    }
+}

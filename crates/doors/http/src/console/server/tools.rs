@@ -11,7 +11,7 @@ use narthex_console::{
 use narthex_gateway::shown;
 use narthex_model::{ErrorKind, command::narthex};
 use narthex_registry::ServerRow;
-use narthex_wire::{Raw, tokens_of};
+use narthex_wire::{Raw, estimated_tokens};
 
 use super::spot::{self, Tabbed};
 use crate::{
@@ -245,7 +245,7 @@ fn drawn(row: &ServerRow, tool: &Known) -> Tool {
         arguments,
         more_arguments,
         scopes: scopes.into_iter().flatten().map(ToString::to_string).collect(),
-        tokens: (!tool.raw.is_empty()).then(|| tokens_of(&tool.raw)),
+        tokens: (!tool.raw.is_empty()).then(|| estimated_tokens(&tool.raw)),
     }
 }
 

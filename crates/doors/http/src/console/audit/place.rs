@@ -1,0 +1,26 @@
+//! The object of an event, and addresses of the list.
+
+use serde_json::Value;
+
+use crate::console::viewer::Viewer;
+
+/// The object of an event: the resource, or the tool of a server.
+pub(super) fn object(event: &Value) -> String {
+    let text = |place: &str| event.pointer(place).and_then(Value::as_str);
+    match (text("/resource/kind"), text("/resource/id"), text("/server"), text("/tool")) {
+        (Some(kind), Some(id), ..) => format!("{kind} {id}"),
+        (_, _, Some(server), Some(tool)) => format!("{tool} of {server}"),
+        (_, _, Some(server), None) => server.to_owned(),
+        _ => String::new(),
+    }
+}
+
+/// The list with these filters.
+pub(super) fn address(viewer: &Viewer<'_>, pairs: &[(&str, String)]) -> String {
+    let mut written = form_urlencoded::Serializer::new(String::new());
+    written.extend_pairs(pairs);
+    match written.finish().as_str() {
+        "" => viewer.path("audit"),
+        query => viewer.path(&format!("audit?{query}")),
+    }
+}
