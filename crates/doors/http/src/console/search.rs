@@ -9,6 +9,9 @@ use narthex_console::{
     parts::Words,
 };
 use narthex_gateway::shown;
+use narthex_model::CatalogKind;
+use narthex_runs::RunSearch;
+use serde_json::Value;
 
 use super::{
     agents,

@@ -133,11 +133,6 @@ impl Asked<'_> {
         creator_of(self.door, &self.principal)
     }
 
-    /// True if humans must prove that they are human, and the caller has not (D15).
-    pub(super) fn is_unproved(&self) -> bool {
-        is_unproved(&self.principal, self.door.options.control.as_ref())
-    }
-
     pub(super) fn known_runs(&self) -> Result<&Runs, Problem> {
         self.door.options.runs.as_ref().ok_or_else(|| {
             Problem::new(ErrorKind::Conflict, "this process creates and ends no runs")
