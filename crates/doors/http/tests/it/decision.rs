@@ -33,7 +33,7 @@ pub(crate) fn page_of(id: &str) -> String {
 }
 
 /// The page to which the address of a request leads, or its refusal.
-async fn look(browser: &Browser<'_>, path: &str) -> Answer {
+pub(crate) async fn look(browser: &Browser<'_>, path: &str) -> Answer {
     let answer = browser.request(Method::GET, path).send().await;
     if answer.status != StatusCode::SEE_OTHER {
         return answer;

@@ -318,7 +318,7 @@ mod tests {
     #[test]
     fn texts_keep_their_lines() {
         assert_eq!(text(&json!({ "text": "one\ntwo" })), "one\ntwo");
-        assert_eq!(text(&json!({ "server": "git", "n": 3 })), "n: 3\nserver: git");
+        assert_eq!(text(&json!({ "n": 3, "server": "git" })), "n: 3\nserver: git");
         let long = text(&json!({ "text": "x".repeat(9_000) }));
         assert_eq!(long.chars().count(), TEXT_MAX + 1);
     }

@@ -31,7 +31,7 @@ use super::{
 };
 use crate::{
     browser::Site,
-    decision::{decide, page_of},
+    decision::{decide, look, page_of},
 };
 
 const HERE: &str = "/api/workspaces/default";
@@ -450,7 +450,7 @@ async fn x_m56_a_request_of_the_daemons_own_run_is_sent_to_webhooks_and_decided(
 
     let path = page_of(request);
     let mut ada = site.browser("ada").await;
-    let page = ada.request(Method::GET, &path).send().await;
+    let page = look(&ada, &path).await;
     for part in ["to tidy up", "demo.write", "admin token"] {
         assert!(page.text().contains(part), "{part}: {}", page.text());
     }

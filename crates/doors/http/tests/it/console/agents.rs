@@ -34,7 +34,7 @@ async fn library() -> Site {
         },
         "default_config": { "context_id": "default" },
     });
-    site.api.send("POST", &format!("{API}/mcp-servers"), server.to_string()).await.succeeded();
+    site.api.send("PUT", &format!("{API}/mcp-servers/docs"), server.to_string()).await.succeeded();
     site
 }
 

@@ -177,7 +177,7 @@ async fn d7_a_pasted_entry_is_read_into_the_form() {
     let saved = press(&browser, &page, "save", &[]).await;
     assert_eq!(saved.status, StatusCode::SEE_OTHER, "{}", saved.text());
     let definition = stored(&site, "issues").await;
-    assert_eq!(definition["default_config"]["ISSUES_TOKEN"], "${ISSUES_TOKEN}");
+    assert_eq!(definition["default_config"]["ISSUES_TOKEN"]["$secret"], "ISSUES_TOKEN");
     assert_eq!(definition["mountTimeoutMs"], 20_000);
 }
 
@@ -208,16 +208,16 @@ async fn o41_a_removal_names_what_breaks() {
     let page = browser.see(&format!("{LIST}/docs/remove")).await;
     assert!(all(&page, "main").remove(0).contains("Nothing refers to"));
     let tag = values(&page, "main input[name=tag]", "value").remove(0);
-    let agent = json!({ "name": "reader", "mcpServers": { "library": { "ref": "docs" } } });
+    let agent = json!({ "name": "analyst", "mcpServers": { "library": { "ref": "docs" } } });
     let agents = "/api/workspaces/default/agents";
     site.api.send("POST", agents, agent.to_string()).await.succeeded();
 
     let delete = format!("{LIST}/docs/delete");
     let used = send(&browser, &delete, &[("tag", &tag)]).await;
     let used = page_of(&used, StatusCode::CONFLICT);
-    assert_eq!(all(&used, "main li.name"), ["agents.reader.mcpServers.library"]);
+    assert_eq!(all(&used, "main li.name"), ["agents.analyst.mcpServers.library"]);
     let listed = browser.see(LIST).await;
-    assert!(all(&listed, "#catalog .facts").remove(0).contains("attached by agent reader"));
+    assert!(all(&listed, "#catalog .facts").remove(0).contains("attached by agent analyst"));
     let old = send(&browser, &delete, &[("tag", "1-1"), ("force", "on")]).await;
     assert_eq!(old.status, StatusCode::CONFLICT);
     let gone = send(&browser, &delete, &[("tag", &tag), ("force", "on")]).await;

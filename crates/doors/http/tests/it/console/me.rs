@@ -4,7 +4,10 @@ use http::{Method, StatusCode};
 use narthex_testkit::authenticator::Authenticator;
 
 use super::{Html, all, values};
-use crate::browser::{ORIGIN, Site};
+use crate::{
+    api::world::Api,
+    browser::{ORIGIN, Site, options},
+};
 
 const ME: &str = "/w/default/me";
 
@@ -39,7 +42,8 @@ async fn s6_a_human_ends_a_sign_in_elsewhere() {
 /// S18: a human ends no sign-in, passkey or program of another one.
 #[tokio::test]
 async fn s18_rows_of_others_look_absent() {
-    let site = Site::new().await;
+    let mut site = Site::new().await;
+    site.api = Api::with_proofs(site.store.clone(), options(), None, None).await;
     let body = r#"{"name":"bob","is_operator":true}"#;
     site.api.send("POST", "/api/principals", body).await.succeeded();
     let (mut ada, bob) = (site.browser("ada").await, site.browser("bob").await);
