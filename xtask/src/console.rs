@@ -12,7 +12,7 @@ use crate::tally::Tally;
 use crate::workspace;
 
 /// Longest time for all specs, each of which starts a daemon and a browser.
-const DONE: Duration = Duration::from_secs(300);
+const DONE: Duration = Duration::from_secs(900);
 /// The folder of the specs.
 const SPECS: &str = "e2e/console";
 

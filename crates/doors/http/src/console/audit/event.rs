@@ -141,7 +141,7 @@ fn facts(viewer: &Viewer<'_>, event: &Value) -> Vec<AuditFact> {
     let fact = |(place, name, filter): &(&str, &'static str, Option<&str>)| {
         let value = event.pointer(place)?.as_str()?;
         let href = filter.map(|filter| address(viewer, &[(filter, value.to_owned())]));
-        Some(AuditFact { name: *name, value: Words::new(value), href })
+        Some(AuditFact { name, value: Words::new(value), href })
     };
     MEMBERS.iter().filter_map(fact).collect()
 }

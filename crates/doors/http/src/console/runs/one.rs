@@ -217,7 +217,7 @@ impl Session {
 
     /// The status, as in the API.
     pub(super) fn status(&self) -> RunStatus {
-        status(self.row.ended_at.is_some(), self.suspended.is_some())
+        status(self.row.ended_at, self.suspended.as_ref())
     }
 
     fn path(&self, viewer: &Viewer<'_>, verb: &str) -> String {
@@ -265,9 +265,9 @@ impl Session {
     }
 }
 
-/// The status of a session.
-pub(super) fn status(has_ended: bool, is_suspended: bool) -> RunStatus {
-    RunStatus(match (has_ended, is_suspended) {
+/// The status of a session by its end and its suspension.
+pub(super) fn status<E, S>(ended: Option<E>, suspended: Option<S>) -> RunStatus {
+    RunStatus(match (ended.is_some(), suspended.is_some()) {
         (true, _) => "ended",
         (false, true) => "suspended",
         (false, false) => "running",

@@ -87,7 +87,7 @@ fn session(
     SessionRow {
         id: Words::new(&id),
         agent: agent(&row.agent),
-        status: status(row.ended_at.is_some(), suspended.is_some()),
+        status: status(row.ended_at, suspended.as_ref()),
         runs: viewer.path(&format!("runs?session={id}")),
         parent: row.parent.map(|run| link(viewer, run)),
         created: Moment::new(row.created_at),

@@ -98,7 +98,7 @@ pub(super) async fn show(viewer: &Viewer<'_>) -> Answered {
         kept,
         tool,
         path: path(viewer, one.id, ""),
-        source: source(may_audit, one.is_over()),
+        source: source(may_audit, &one),
         none: none(&one, read.rows.is_empty()),
         text: lines.join("\n"),
         download: may_audit.then(|| download(viewer, &one)),
@@ -112,8 +112,8 @@ pub(super) async fn show(viewer: &Viewer<'_>) -> Answered {
 }
 
 /// The origin of the rows.
-fn source(may_audit: bool, is_over: bool) -> Words {
-    Words::new(match (may_audit, is_over) {
+fn source(may_audit: bool, one: &One) -> Words {
+    Words::new(match (may_audit, one.is_over()) {
         (true, true) => "From the audit.",
         (true, false) => {
             "From the audit, and as calls end at this daemon. Sizes are measured while someone \

@@ -104,8 +104,7 @@ fn drawn(
 ) -> Vec<Setting> {
     let values = settings::of(definition);
     let keys = lines.map(|lines| &*lines.keys).unwrap_or_default();
-    let is_shown =
-        |key: &str| values.iter().any(|value| value.keys.iter().any(|known| *known == key));
+    let is_shown = |key: &str| values.iter().any(|value| value.keys.contains(&key));
     let rest: Vec<_> = keys
         .iter()
         .filter(|(key, _)| !is_shown(key))

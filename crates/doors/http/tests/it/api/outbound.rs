@@ -8,7 +8,7 @@ use std::{
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use hmac::{Hmac, KeyInit as _, Mac as _};
-use http::{Method, StatusCode};
+use http::StatusCode;
 use narthex_store::Store;
 use narthex_testkit::clock::SteppedClock;
 use serde_json::{Value, json};

@@ -318,7 +318,7 @@ async fn d39_a_runner_sees_no_value_and_starts_a_run() {
     site.api.send("PUT", &format!("{API}/agents/idle"), "{}".to_owned()).await.succeeded();
     let browser = site.browser("bob").await;
     let page = browser.see(READER).await;
-    assert!(all(&page, "#attachments + .attached .title, .attached .name").len() >= 1);
+    assert!(!all(&page, "#attachments + .attached .title, .attached .name").is_empty());
     for hidden in ["archive", "DOCS_KEY", "context_id", "Save"] {
         assert!(!one(&page, "main").html().contains(hidden), "{hidden}");
     }

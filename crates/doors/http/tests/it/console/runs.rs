@@ -152,7 +152,7 @@ async fn o82_a_run_is_ended_after_a_question() {
     assert!(values(&page, "#run-top a.button", "href").contains(&ending));
     let question = browser.see(&ending).await;
     let end = format!("{RUNS}/{id}/end");
-    assert_eq!(values(&question, "main form", "action"), [end.clone()]);
+    assert_eq!(values(&question, "main form", "action"), std::slice::from_ref(&end));
     assert_eq!(first(&site).await["status"], "running");
     let answer = browser.press(&end).await;
     assert_eq!(answer.headers["location"], format!("{RUNS}/{id}").as_str());
@@ -174,7 +174,7 @@ async fn r_m23_sessions_are_suspended_and_ended() {
     let id = first(&site).await["session_id"].as_str().unwrap().to_owned();
     let place = format!("/w/default/sessions/{id}");
     let page = browser.see("/w/default/sessions").await;
-    assert_eq!(all(&page, "#sessions .title"), [id.clone()]);
+    assert_eq!(all(&page, "#sessions .title"), std::slice::from_ref(&id));
     let answer = browser.press(&format!("{place}/suspend")).await;
     assert_eq!(answer.status, StatusCode::SEE_OTHER, "{}", answer.text());
     let back = answer.headers["location"].to_str().unwrap();
