@@ -268,6 +268,11 @@ impl Principal {
         }
     }
 
+    /// True if humans must prove that they are human, and this principal has not (D15).
+    pub(crate) fn is_unproved(&self, control: Option<&Control>) -> bool {
+        control.is_some_and(Control::needs_proof) && !self.is_proved()
+    }
+
     /// True if the principal may read the servers, capabilities and agents of a workspace.
     pub(crate) fn may_read_catalog(&self, workspace: &WorkspaceId) -> bool {
         self.has_any(workspace, AUTHOR)

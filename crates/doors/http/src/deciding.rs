@@ -35,24 +35,6 @@ pub(crate) fn is_proved(signed_in: &SignedIn) -> bool {
     signed_in.method.is_authenticated()
 }
 
-/// The warning of each request, if it waits and a human should know of a probable mistake in it.
-/// Warnings name scopes of servers, so that callers who may not read the catalog get none.
-pub(crate) async fn warnings(
-    control: &Control,
-    principal: &Principal,
-    workspace: &WorkspaceId,
-    rows: &[GrantRequestRow],
-) -> Result<Vec<Option<String>>, Problem> {
-    let is_pending = |row: &GrantRequestRow| row.status == GrantRequestStatus::Pending;
-    let required = match principal.may_read_catalog(workspace) && rows.iter().any(is_pending) {
-        true => Some(control.required_scopes(workspace).await?),
-        false => None,
-    };
-    let warning =
-        |row: &GrantRequestRow| required.as_ref().filter(|_| is_pending(row))?.warning_of(&row.of);
-    Ok(rows.iter().map(warning).collect())
-}
-
 impl Deciding<'_> {
     /// The token for one answer by a page that is shown now; empty if no decision is due.
     pub(crate) fn consent(&self, row: &GrantRequestRow) -> Result<String, Problem> {

@@ -33,6 +33,7 @@ mod problem;
 mod programs;
 mod public_servers;
 mod replay;
+mod request_warnings;
 mod respond;
 mod routes;
 mod rows;

@@ -102,8 +102,9 @@ impl Held {
     }
 }
 
-/// The longest body that the API accepts, in bytes. An import may be that long.
-pub const API_BODY_MAX: usize = transfer::IMPORT_MAX;
+/// The longest body that the API accepts, in bytes. An import may be that long: it is the limit for
+/// parsing one text.
+pub const API_BODY_MAX: usize = 4 * 1024 * 1024;
 
 type Answered = Result<Response, Problem>;
 

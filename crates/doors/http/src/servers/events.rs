@@ -11,7 +11,7 @@ use narthex_runs::Runs;
 use narthex_wire::headers::LAST_EVENT_ID;
 use tokio::{sync::OwnedSemaphorePermit, time::sleep};
 
-use super::{Answered, Asked, Query, access::created, ok, query::refused, runs::is_unproved};
+use super::{Answered, Asked, Query, access::created, ok, query::refused};
 use crate::listener::single;
 use crate::{
     auth::Principal,
@@ -263,7 +263,7 @@ impl Stream {
 pub(crate) fn speaker(principal: &Principal, control: Option<&Control>) -> Speaker {
     match principal {
         Principal::Known(_) | Principal::Human(_) | Principal::LocalAdmin
-            if is_unproved(principal, control) =>
+            if principal.is_unproved(control) =>
         {
             Speaker::unproved()
         }

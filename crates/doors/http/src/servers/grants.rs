@@ -11,8 +11,8 @@ use super::{Answered, Asked, access::created, ok};
 use crate::{
     auth::Principal,
     body::RequestBody,
-    deciding::warnings,
     problem::Problem,
+    request_warnings::warnings,
     respond,
     shapes::{Grant, GrantDetails, GrantRequest, GrantScope, Page},
 };
@@ -95,7 +95,7 @@ impl Asked<'_> {
         let page = self.control()?.grant_requests(&workspace, status, after, limit).await?;
         let control = self.control()?;
         let reads_catalog = self.principal.may_read_catalog(&workspace);
-        let warnings = warnings(control, &self.principal, &workspace, &page.items).await?;
+        let warnings = warnings(control, &workspace, &page.items, reads_catalog).await?;
         let shown = |(row, warning): (&GrantRequestRow, Option<String>)| {
             let shown = request(control, row, warning.into_iter().collect());
             if reads_catalog { shown } else { shown.without_catalog() }

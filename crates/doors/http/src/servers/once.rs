@@ -8,7 +8,7 @@ use narthex_control::{
 };
 use narthex_model::ErrorKind;
 
-use super::{Answered, Asked, changes::of_body, transfer::IMPORT_MAX};
+use super::{API_BODY_MAX, Answered, Asked, changes::of_body};
 use crate::listener::single;
 use crate::{
     body::RequestBody,
@@ -53,8 +53,8 @@ impl Asked<'_> {
     /// disconnects.
     pub(super) async fn once(&self, key: String, body: RequestBody) -> Answered {
         let control = self.control()?.clone();
-        let body = self.read(body, IMPORT_MAX).await;
-        let body = body.map_err(|fault| of_body(fault, "the body", IMPORT_MAX))?;
+        let body = self.read(body, API_BODY_MAX).await;
+        let body = body.map_err(|fault| of_body(fault, "the body", API_BODY_MAX))?;
         let request = self.keyed(key, &body)?;
         let (door, parts) = (self.door.clone(), self.parts.clone());
         let (target, principal, held) = (self.target, self.principal.clone(), self.held.moved());

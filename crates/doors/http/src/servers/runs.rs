@@ -4,7 +4,7 @@ mod socat;
 
 use http::{HeaderValue, Method, StatusCode, header};
 use narthex_audit::ToolSet;
-use narthex_control::{Control, FieldError};
+use narthex_control::FieldError;
 use narthex_gateway::RunView;
 use narthex_model::{Alias, CallError, EnvName, ErrorKind, Pid, Reader, SessionId};
 use narthex_policy::RunPolicy;
@@ -31,7 +31,7 @@ pub(crate) fn creator_of(door: &Door, principal: &Principal) -> Creator {
     match principal {
         Principal::Run(run) => Creator::Run(run.clone()),
         Principal::Known(_) | Principal::Human(_) | Principal::LocalAdmin
-            if is_unproved(principal, door.options.control.as_ref()) =>
+            if principal.is_unproved(door.options.control.as_ref()) =>
         {
             let is_operator = principal.is_operator();
             Creator::Unproved { by: principal.actor(), is_operator }
@@ -43,11 +43,6 @@ pub(crate) fn creator_of(door: &Door, principal: &Principal) -> Creator {
             Creator::Member(principal.actor(), principal.human())
         }
     }
-}
-
-/// True if humans must prove that they are human, and this caller has not (D15).
-pub(super) fn is_unproved(principal: &Principal, control: Option<&Control>) -> bool {
-    control.is_some_and(Control::needs_proof) && !principal.is_proved()
 }
 
 impl Asked<'_> {

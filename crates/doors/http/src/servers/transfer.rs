@@ -9,15 +9,12 @@ use narthex_control::{
 use narthex_model::{CatalogKind, Role, command::narthex, json::Node, written::inside};
 use serde_json::Value;
 
-use super::{Answered, Asked, names::gates_unmatched, ok};
+use super::{API_BODY_MAX, Answered, Asked, names::gates_unmatched, ok};
 use crate::{
     body::RequestBody,
     problem::Problem,
     shapes::{As, ChangeKind, Export, ImportChange, Imported},
 };
-
-/// The longest document in bytes: the limit for parsing one text.
-pub(super) const IMPORT_MAX: usize = 4 * 1024 * 1024;
 
 impl Asked<'_> {
     pub(super) async fn export(&self) -> Answered {
@@ -34,7 +31,7 @@ impl Asked<'_> {
         if is_pruned && !may_write_servers {
             return Err(ControlError::from(CatalogError::ServersDenied).into());
         }
-        let text = self.text(body, &[], IMPORT_MAX).await?;
+        let text = self.text(body, &[], API_BODY_MAX).await?;
         let apart = Apart::of(text, ManifestDocument::of_workspace);
         let (text, inside) = (apart.text.clone().into_bytes(), apart.inside());
         // If the manifests have faults, the import only checks, so that all faults are reported at

@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use crate::{
     console::{asked, viewer::Viewer},
-    deciding::warnings,
     problem::Problem,
+    request_warnings::warnings,
 };
 
 /// Maximum number of characters of arguments: all that are stored, also if many are invisible.
@@ -43,7 +43,8 @@ pub(super) async fn facts(viewer: &Viewer<'_>, row: &GrantRequestRow) -> Result<
     }
     facts.push(fact("how long", row.duration, None));
     let one = std::slice::from_ref(row);
-    let warning = warnings(viewer.control(), &viewer.principal, &viewer.workspace, one).await?;
+    let reads_catalog = viewer.principal.may_read_catalog(&viewer.workspace);
+    let warning = warnings(viewer.control(), &viewer.workspace, one, reads_catalog).await?;
     Ok(Asked {
         facts,
         arguments: details.get(DIGEST).map(|digest| arguments(row, digest)),
