@@ -1,25 +1,30 @@
 //! The registry of others: finds servers, and adds them to the catalog as drafts.
 
 mod add;
+mod finder;
+mod places;
 mod server;
 
 use http::StatusCode;
 use narthex_console::{
-    Told, html,
-    pages::registry::{Failed, FoundList, FoundRow, RegistryPage, SearchResult},
+    html,
+    pages::registry::{FoundList, FoundRow, RegistryPage, SearchResult},
     parts::{Empty, Same, Words},
 };
-use narthex_model::{ErrorKind, command::narthex};
+use narthex_model::command::narthex;
 
+use self::{
+    add::added,
+    finder::{asked, failed},
+    places::{SERVERS, address, of_server, pairs},
+};
 use super::{
     answer::{self, Answered},
     frame::{Head, frame},
     page::Page,
     viewer::Viewer,
 };
-use crate::{
-    Access, FindFault, FoundServer, FoundServers, PublicServers, problem::Problem, routes::ADMIN,
-};
+use crate::{Access, FoundServer, FoundServers, PublicServers, routes::ADMIN};
 
 /// The search, one server, and the action. Only those who add servers make the daemon ask.
 pub(super) const PAGES: &[Page] = &[
@@ -33,12 +38,8 @@ pub(super) const PAGES: &[Page] = &[
 
 /// Number of servers of one page.
 const PAGE: usize = 40;
-/// The newest version.
-const LATEST: &str = "latest";
 /// Maximum number of characters of the searched words.
 const WORDS_MAX: usize = 200;
-/// The path of a search in registries.
-const SERVERS: &str = "/v0.1/servers";
 
 async fn search(viewer: &Viewer<'_>) -> Answered {
     let query = viewer.query(&["q", "after", "added"])?;
@@ -78,26 +79,6 @@ async fn search(viewer: &Viewer<'_>) -> Answered {
     Ok(answer::page(StatusCode::OK, html(&page)))
 }
 
-/// The sentence for a server that was added.
-fn added(id: &str) -> Told {
-    let id = Words::within(id, 64);
-    let sentence = format!("{id} is in the catalog, disabled until you enable it.");
-    Told { sentence: Words::new(&sentence), is_failure: false }
-}
-
-/// The registry of this daemon.
-fn asked<'v>(viewer: &Viewer<'v>) -> Result<&'v dyn PublicServers, FindFault> {
-    viewer.door.options.public_servers.as_deref().ok_or_else(|| FindFault {
-        kind: ErrorKind::Unavailable,
-        sentence: "this daemon asks no registry".to_owned(),
-    })
-}
-
-fn failed(fault: FindFault, again: String) -> Failed {
-    let FindFault { kind, sentence } = fault;
-    Failed { kind: kind.as_str(), sentence: Words::new(&sentence), again }
-}
-
 fn list(viewer: &Viewer<'_>, found: &FoundServers, words: &str, after: &str) -> FoundList {
     let mut rest = found.servers.iter().filter(|one| one.name.as_str() > after);
     let shown: Vec<_> = rest.by_ref().take(PAGE).collect();
@@ -131,26 +112,4 @@ fn row(viewer: &Viewer<'_>, one: &FoundServer) -> FoundRow {
         status: one.status.as_deref().map(|status| Words::within(status, 120)),
         ways: Words::new(&kinds.join(", ")),
     }
-}
-
-/// The page of one version of a server.
-fn of_server(viewer: &Viewer<'_>, name: &str, version: &str) -> String {
-    viewer.path(&format!("registry/server?{}", pairs(&[("name", name), ("version", version)])))
-}
-
-/// The address of the search with these parameters.
-fn address(viewer: &Viewer<'_>, of: &[(&str, &str)]) -> String {
-    viewer.path(&format!("registry?{}", pairs(of)))
-}
-
-/// Parameters of an address; empty ones are left out.
-fn pairs(of: &[(&str, &str)]) -> String {
-    let mut written = form_urlencoded::Serializer::new(String::new());
-    written.extend_pairs(of.iter().filter(|(_, value)| !value.is_empty()));
-    written.finish()
-}
-
-/// The refusal of a registry's answer, where there is no page for it.
-fn refused(fault: FindFault) -> Problem {
-    Problem::new(fault.kind, fault.sentence)
 }

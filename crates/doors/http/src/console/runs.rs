@@ -5,7 +5,9 @@ mod causes;
 mod facts;
 mod messages;
 mod one;
+mod places;
 mod sessions;
+mod stored;
 mod tabs;
 mod trace;
 mod verbs;
@@ -13,12 +15,16 @@ mod verbs;
 use http::StatusCode;
 use narthex_console::{
     html,
-    pages::runs::{Link, RunFilters, RunList, RunNone, RunRow, RunRowPart, RunStatus, RunsPage},
+    pages::runs::{RunFilters, RunList, RunNone, RunRow, RunRowPart, RunStatus, RunsPage},
     parts::{Empty, Filter, Moment, Same, Words},
 };
 use narthex_model::{ErrorKind, RunId, SessionId, command::narthex};
-use narthex_runs::{LivingRuns, RunFilter, RunSearch, RunStatus as Status, Runs, SeenRun};
+use narthex_runs::{LivingRuns, RunFilter, RunSearch, RunStatus as Status, SeenRun};
 
+use self::{
+    places::{element, path, queried},
+    stored::{known, stored_row},
+};
 use super::{
     answer::{self, Answered},
     frame::{self, Head, frame},
@@ -248,13 +254,6 @@ fn address(viewer: &Viewer<'_>, pairs: &[(&str, String)]) -> String {
     }
 }
 
-/// The parameters as the part of an address after `?`.
-fn queried(pairs: &[(&str, String)]) -> String {
-    let mut written = form_urlencoded::Serializer::new(String::new());
-    written.extend_pairs(pairs);
-    written.finish()
-}
-
 fn empty(viewer: &Viewer<'_>, is_whole: bool) -> Empty {
     match is_whole {
         true => Empty {
@@ -298,52 +297,4 @@ fn row(viewer: &Viewer<'_>, run: &SeenRun) -> Option<RunRow> {
         }),
         (None, None) => None,
     }
-}
-
-/// The row of a stored run.
-fn stored_row(viewer: &Viewer<'_>, row: &narthex_runs::RunRow) -> RunRow {
-    let name = |id| Words::new(&viewer.control().principal_name(id));
-    RunRow {
-        id: element(row.id),
-        href: path(viewer, row.id, ""),
-        pid: row.pid.get(),
-        agent: agent(&row.agent),
-        status: RunStatus(Status::of(row).as_str()),
-        driver: row.driver.as_ref().map(name),
-        parent: row.parent.map(|parent| link(viewer, parent)),
-        created: Moment::new(row.created_at),
-        ended: row.ended.map(|(at, _)| Moment::new(at)),
-        expires: row.ended.is_none().then(|| Moment::new(row.expires_at)),
-        depth: 0,
-    }
-}
-
-/// The agent in words.
-fn agent(name: &str) -> Words {
-    Words::new(if name.is_empty() { "servers of its own" } else { name })
-}
-
-/// The id of a row's element.
-fn element(run: RunId) -> String {
-    run.to_text().replace('_', "-")
-}
-
-/// The path of a page of a run.
-fn path(viewer: &Viewer<'_>, run: RunId, rest: &str) -> String {
-    let rest = if rest.is_empty() { String::new() } else { format!("/{rest}") };
-    viewer.path(&format!("runs/{}{rest}", run.to_text()))
-}
-
-fn link(viewer: &Viewer<'_>, run: RunId) -> Link {
-    Link { href: path(viewer, run, ""), label: Words::new(&run.to_text()) }
-}
-
-/// The runs of this process.
-fn known<'v>(viewer: &'v Viewer<'_>) -> Result<&'v Runs, Problem> {
-    viewer
-        .door
-        .options
-        .runs
-        .as_ref()
-        .ok_or_else(|| Problem::new(ErrorKind::Conflict, "this process creates and ends no runs"))
 }

@@ -1,15 +1,17 @@
 //! Adds a server of the registry to the catalog, disabled, by the function of the API.
 
+use narthex_console::{Told, parts::Words};
 use narthex_control::{CatalogChange, CatalogError, ControlError, Precondition};
 use narthex_model::{CatalogKind, ErrorKind};
 use serde::Deserialize;
 use serde_json::json;
 
 use super::{
-    added, address, refused,
+    places::address,
     server::{RefusedId, described, page},
 };
 use crate::{
+    FindFault,
     body::RequestBody,
     console::{
         answer::Answered,
@@ -88,4 +90,16 @@ fn fault(error: &ControlError) -> String {
 fn gone() -> Problem {
     let text = "the registry has another description of this server now; search for it again";
     Problem::new(ErrorKind::Conflict, text)
+}
+
+/// The sentence for a server that was added.
+pub(super) fn added(id: &str) -> Told {
+    let id = Words::within(id, 64);
+    let sentence = format!("{id} is in the catalog, disabled until you enable it.");
+    Told { sentence: Words::new(&sentence), is_failure: false }
+}
+
+/// The refusal of a registry's answer, where there is no page for it.
+fn refused(fault: FindFault) -> Problem {
+    Problem::new(fault.kind, fault.sentence)
 }

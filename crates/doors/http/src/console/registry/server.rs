@@ -11,7 +11,10 @@ use narthex_console::{
 };
 use narthex_model::{ErrorKind, command::narthex};
 
-use super::{LATEST, SERVERS, asked, failed, of_server};
+use super::{
+    finder::{asked, failed},
+    places::{SERVERS, of_server},
+};
 use crate::{
     FindFault, FoundInput, FoundServer, FoundWay, PublicServers,
     console::{
@@ -21,6 +24,8 @@ use crate::{
     },
 };
 
+/// The newest version.
+const LATEST: &str = "latest";
 /// Number of values of a way that the page shows.
 const INPUTS: usize = 60;
 /// Length of the longest id in the catalog.

@@ -18,7 +18,7 @@ use serde_json::Value;
 use super::{
     causes::{Failed, cause},
     one::One,
-    path,
+    places::path,
 };
 use crate::console::viewer::Viewer;
 

@@ -11,7 +11,7 @@ use narthex_model::{
     command::{CommandLine, narthex},
 };
 
-use super::{one::One, path};
+use super::{one::One, places::path};
 use crate::{Access, console::viewer::Viewer, routes::SEE_CATALOG};
 
 /// Longest time after a call at which its server still notes the failure.

@@ -16,9 +16,10 @@ use narthex_vfs::MountName;
 use serde_json::Value;
 
 use super::{
-    agent,
     one::{DIGITS, One},
-    path,
+    places::{path, queried},
+    stored::agent,
+    trace::AFTER_END,
 };
 use crate::{
     Access,
@@ -91,7 +92,7 @@ fn page_of(viewer: &Viewer<'_>, one: &One, all: &[Listed], after: &str) -> SeenT
     let has_more = sorted.len() > PAGE;
     sorted.truncate(PAGE);
     let next = sorted.last().filter(|_| has_more).map(|(name, ..)| {
-        let query = super::queried(&[("after", name.clone())]);
+        let query = queried(&[("after", name.clone())]);
         format!("{}?{query}", path(viewer, one.id, "tools"))
     });
     let row = |(name, server, digest): &&Listed| SeenTool {
@@ -122,7 +123,7 @@ async fn recorded(
         run: one.id.to_text(),
         kind: kind::TOOLS_SEEN.to_owned(),
         since: row.created_at,
-        until: row.ended.map(|(at, _)| at + super::trace::AFTER_END),
+        until: row.ended.map(|(at, _)| at + AFTER_END),
         is_ascending: false,
         after: None,
         limit: 1,

@@ -14,7 +14,10 @@ use narthex_model::{ErrorKind, PrincipalId, command::narthex};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{one::One, path, queried};
+use super::{
+    one::One,
+    places::{path, queried},
+};
 use crate::{
     Access,
     body::RequestBody,

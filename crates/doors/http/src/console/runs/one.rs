@@ -11,7 +11,10 @@ use narthex_console::{
 use narthex_model::{RunId, SessionId, command::narthex};
 use narthex_runs::{RunStatus as Status, SeenRun, SessionRow, SuspendedSession};
 
-use super::{agent, known, link, path};
+use super::{
+    places::{link, path},
+    stored::{agent, known},
+};
 use crate::{
     Access,
     console::{

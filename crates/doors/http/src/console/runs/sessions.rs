@@ -11,7 +11,11 @@ use narthex_console::{
 use narthex_model::{EnvName, SessionId, command::narthex};
 use narthex_runs::{Runs, SuspendedSession};
 
-use super::{agent, known, link, one::status};
+use super::{
+    one::status,
+    places::{link, queried},
+    stored::{agent, known},
+};
 use crate::{
     Access,
     console::{
@@ -130,6 +134,6 @@ fn question(viewer: &Viewer<'_>, runs: &Runs, row: &narthex_runs::SessionRow) ->
 /// The address of the list after an action.
 pub(super) fn done(viewer: &Viewer<'_>, verb: &str, id: SessionId) -> String {
     let name = id.to_text();
-    let query = super::queried(&[("done", verb.to_owned()), ("name", name)]);
+    let query = queried(&[("done", verb.to_owned()), ("name", name)]);
     viewer.path(&format!("sessions?{query}"))
 }

@@ -15,7 +15,11 @@ use narthex_runs::ShareRow;
 use narthex_vfs::MountName;
 use serde_json::Value;
 
-use super::{element, known, one::One, path, stored_row};
+use super::{
+    one::One,
+    places::{element, path},
+    stored::{known, stored_row},
+};
 use crate::{
     Access,
     console::{

@@ -16,7 +16,11 @@ use narthex_control::AuditQuery;
 use narthex_model::{ErrorKind, command::narthex};
 use narthex_runs::SeenRun;
 
-use super::{calls, one::One, path, queried};
+use super::{
+    calls,
+    one::One,
+    places::{path, queried},
+};
 use crate::{
     Access,
     console::{

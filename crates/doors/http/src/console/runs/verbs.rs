@@ -11,9 +11,10 @@ use narthex_model::{ErrorKind, command::narthex};
 use serde_json::Map;
 
 use super::{
-    known,
     one::{One, Session},
-    path, sessions,
+    places::path,
+    sessions,
+    stored::known,
 };
 use crate::{
     body::RequestBody,
