@@ -50,7 +50,9 @@ test('no page has a token, whatever the client', async () => {
   for (const link of links) {
     await page.goto(link);
     const text = await page.content();
-    for (const word of ['Bearer', 'nxt_', 'nxc_']) assert.ok(!text.includes(word), `${link}: ${word}`);
+    for (const word of ['Bearer', 'nxt_', 'nxc_']) {
+      assert.ok(!text.includes(word), `${link}: ${word}`);
+    }
   }
   assert.deepEqual(person.faults, []);
 });

@@ -101,7 +101,8 @@ test('calls come into the open page, and it keeps its length and its focus', asy
   for (let index = 0; index < CALLS; index += 1) await call(run, 'other', 'history');
   await page.waitForFunction(
     () => document.querySelectorAll('#calls li').length === 40
-      && [...document.querySelectorAll('#calls .title')].every((one) => one.innerText === 'history'),
+      && [...document.querySelectorAll('#calls .title')]
+        .every((one) => one.innerText === 'history'),
   );
   assert.equal(await page.locator(`[id="${id}"]`).count(), 0, 'the oldest row has gone');
   const ids = await rows.evaluateAll((all) => all.map((one) => one.id));

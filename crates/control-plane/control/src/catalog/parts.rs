@@ -1,13 +1,17 @@
 //! The parts of the catalog that runs of one agent need: the agent, its capabilities and their
-//! servers.
+//! servers. Also the readings of a catalog for pages: its servers with their users, and trials.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use narthex_catalog::{Agent, Capability, Catalog, Parsed, ServerEntry};
-use narthex_model::{AgentName, CapabilityName, CatalogKind, ServerId, WorkspaceId};
+use narthex_model::{AgentName, CapabilityName, CatalogKind, RunScope, ServerId, WorkspaceId};
 use narthex_store::Store;
+use serde_json::Value;
 
-use super::{CatalogError, unknown};
+use super::{
+    CatalogError, CatalogServers, CatalogTrial, FieldError, TrialInputs, object, trial::with_agent,
+    unknown,
+};
 use crate::{Control, ControlError};
 
 /// An agent, and the part of the catalog that it uses.
@@ -45,6 +49,82 @@ impl Control {
         let oauth_on_orchestrators = settings.oauth_on_orchestrators;
         let catalog = Catalog { servers, capabilities, oauth_on_orchestrators };
         Ok(AgentParts { agent, catalog })
+    }
+
+    /// All servers of a catalog, and the objects that use them.
+    ///
+    /// # Errors
+    /// When there is no store or no such workspace, or the store or the vault fails.
+    pub async fn catalog_servers(
+        &self,
+        workspace: &WorkspaceId,
+    ) -> Result<CatalogServers, ControlError> {
+        let stored = self.catalog_stored(workspace).await?;
+        let read = self.catalog_work(move || {
+            let users = stored.read().users_of_servers();
+            let rows = stored.servers.iter();
+            let servers = rows.map(|row| object(CatalogKind::Server, row)).collect();
+            CatalogServers { servers, users }
+        });
+        read.await
+    }
+
+    /// The places that refer to an object, which its removal would break (O41).
+    ///
+    /// # Errors
+    /// When there is no such object, no store or no such workspace, or the store or the vault
+    /// fails.
+    pub async fn catalog_users(
+        &self,
+        workspace: &WorkspaceId,
+        kind: CatalogKind,
+        id: &str,
+    ) -> Result<Vec<FieldError>, ControlError> {
+        let stored = self.catalog_stored(workspace).await?;
+        let found = stored.find(kind, id).map(|row| row.id.clone());
+        let id = found.ok_or_else(|| unknown(kind, id))?;
+        self.catalog_work(move || stored.read().users_named(kind, &id)).await
+    }
+
+    /// The merged view of an agent that is not stored. Faults of its servers are in the view
+    /// (O101).
+    ///
+    /// # Errors
+    /// When the text is no agent; when there is no store or no such workspace, or the store or the
+    /// vault fails.
+    pub async fn catalog_preview(
+        &self,
+        workspace: &WorkspaceId,
+        text: Vec<u8>,
+    ) -> Result<Value, ControlError> {
+        let stored = self.catalog_stored(workspace).await?;
+        let preview = self.catalog_work(move || {
+            let (id, workspace) = with_agent(&stored, &text)?;
+            Ok::<_, CatalogError>(workspace.merged(&id).expect("the agent was put there"))
+        });
+        Ok(preview.await??)
+    }
+
+    /// The merged view of an agent that is not stored, and a run of it with these inputs. Starts
+    /// nothing, and opens no secret. The ids of the run are zeros.
+    ///
+    /// # Errors
+    /// As for [`Control::catalog_preview`].
+    pub async fn catalog_trial(
+        &self,
+        workspace: &WorkspaceId,
+        text: Vec<u8>,
+        inputs: TrialInputs,
+    ) -> Result<CatalogTrial, ControlError> {
+        let stored = self.catalog_stored(workspace).await?;
+        let trial = self.catalog_work(move || {
+            let (id, workspace) = with_agent(&stored, &text)?;
+            let merged = workspace.merged(&id).expect("the agent was put there");
+            let run = workspace.tried(&id, &inputs.params, &RunScope::new(inputs.scope));
+            let run = run.expect("the agent was put there");
+            Ok::<_, CatalogError>(CatalogTrial { merged, run })
+        });
+        Ok(trial.await??)
     }
 }
 

@@ -1,12 +1,17 @@
-//! Compares tool scopes of grants and of requests with those that servers and rules require.
+//! Compares tool scopes of grants and of requests with those that servers and rules require, and
+//! searches grants and requests.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use narthex_model::{
     CatalogKind, GATE_FIELDS, Gates, GrantOf, ToolScopeGrant, WorkspaceId, did_you_mean,
 };
+use narthex_store::{
+    GrantPlace, GrantRequestRow, GrantRow, GrantSearch, RequestPlace, RequestSearch,
+};
 use serde_json::Value;
 
+use super::search::{GrantsFound, RequestsFound, cut};
 use crate::{Control, ControlError};
 
 /// Number of catalog servers in one reading.
@@ -132,6 +137,45 @@ impl Control {
             }
         }
         Ok(required)
+    }
+
+    /// The requests of a workspace that a person looks for.
+    ///
+    /// # Errors
+    /// When there is no such workspace or no store, or the store fails.
+    pub async fn grant_requests_search(
+        &self,
+        workspace: &WorkspaceId,
+        search: &RequestSearch,
+    ) -> Result<RequestsFound, ControlError> {
+        let store = self.catalog_store(workspace).await?;
+        let more = RequestSearch { limit: search.limit.saturating_add(1), ..search.clone() };
+        let rows = store.grant_requests().search(workspace, &more).await;
+        let mut items = rows.map_err(ControlError::Store)?;
+        let has_more = cut(&mut items, search.limit);
+        let place =
+            |row: &GrantRequestRow| RequestPlace { requested_at: row.requested_at, id: row.id };
+        let next = items.last().filter(|_| has_more).map(place);
+        Ok(RequestsFound { items, next })
+    }
+
+    /// The grants of a workspace that a person looks for.
+    ///
+    /// # Errors
+    /// When there is no such workspace or no store, or the store fails.
+    pub async fn grants_search(
+        &self,
+        workspace: &WorkspaceId,
+        search: &GrantSearch,
+    ) -> Result<GrantsFound, ControlError> {
+        let store = self.catalog_store(workspace).await?;
+        let more = GrantSearch { limit: search.limit.saturating_add(1), ..search.clone() };
+        let rows = store.grants().search(workspace, &more).await;
+        let mut items = rows.map_err(ControlError::Store)?;
+        let has_more = cut(&mut items, search.limit);
+        let place = |row: &GrantRow| GrantPlace { granted_at: row.granted_at, id: row.grant.id };
+        let next = items.last().filter(|_| has_more).map(place);
+        Ok(GrantsFound { items, next })
     }
 }
 

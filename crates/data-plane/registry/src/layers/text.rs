@@ -62,8 +62,8 @@ pub(super) fn keys(text: &str, path: &[&str]) -> Result<Vec<String>, TextError> 
     Ok(members(&plain(text), &object)?.into_iter().map(|member| member.key).collect())
 }
 
-/// The number of the line of the member at `path`, and the lines of the keys of its value. `None` if
-/// there is no such member.
+/// The number of the line of the member at `path`, and the lines of the keys of its value. `None`
+/// if there is no such member.
 pub(super) fn lines(text: &str, path: &[&str]) -> Result<Option<EntryLines>, TextError> {
     let Some((key, parents)) = path.split_last() else { return Ok(None) };
     let Some(object) = find(text, parents)?.filter(|object| is_object(text, object)) else {

@@ -75,7 +75,7 @@ pub struct Outcome {
     pub word: &'static str,
     /// True if the request was approved.
     pub is_granted: bool,
-    /// The human who decided, and the time; `None` if nobody did.
+    /// The human who decided, and the time; `None` without a decision.
     pub decided: Option<Decided>,
 }
 

@@ -158,7 +158,7 @@ async fn chosen(viewer: &Viewer<'_>, id: &str, url: &str) -> Result<Option<Chose
 /// runs as the owner of the home folder. The request came to a name of this machine, and its human
 /// is an operator, who can start programs as that user by a server of the configuration anyway.
 fn machine<'v>(viewer: &Viewer<'v>) -> Result<&'v OwnMachine, &'static str> {
-    let elsewhere = "Files of clients are written only where narthex runs on your own machine, as \
+    let elsewhere = "Files of clients are written only where its daemon runs on your machine, as \
                      you. Copy the text instead, on the machine of the client.";
     let machine = viewer.door.options.own_machine.as_ref().ok_or(elsewhere)?;
     let is_here = viewer.door.options.listen.ip().is_loopback();

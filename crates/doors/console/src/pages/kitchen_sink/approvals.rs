@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use narthex_model::command::narthex;
+
 use super::{empty, frame_of, words};
 use crate::{
     pages::{
@@ -74,7 +76,7 @@ pub fn inbox_of(more: &str) -> ApprovalsPage {
         sentence: words("2 definitions are under review.", more),
         href: "/w/default/servers?q=git".to_owned(),
         label: "The server",
-        command: Some(format!("narthex servers definitions git{}", short(more))),
+        command: Some(format!("{}{}", narthex("servers definitions git", &[]), short(more))),
     };
     ApprovalsPage {
         frame: frame_of(more),
@@ -121,7 +123,7 @@ fn calls(more: &str) -> Calls {
     Calls {
         refused: Some(call(0, "a grant was missing")),
         last: vec![call(0, "denied"), call(0, "ok")],
-        command: format!("narthex audit list --run run_0a1b2c3d4e5f{}", short(more)),
+        command: format!("{}{}", narthex("audit list --run run_0a1b2c3d4e5f", &[]), short(more)),
     }
 }
 

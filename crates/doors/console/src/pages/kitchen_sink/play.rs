@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use narthex_model::command::narthex;
+
 use super::{frame_of, words};
 use crate::{
     pages::{
@@ -126,7 +128,7 @@ fn form_of(more: &str) -> CallForm {
         json: json.fault(Some(&text("this is not JSON", more))),
         params: Some(Field::new("params", "Parameters", Input::area(&text("{}", more), 3))),
         schema: Some(text("{\n  \"type\": \"object\"\n}", more)),
-        command: Some(text("narthex call git git_log", more)),
+        command: Some(text(&narthex("call git git_log", &[]).to_string(), more)),
         request: text("POST /mcp/w/default/git/tools/git_log", more),
     }
 }

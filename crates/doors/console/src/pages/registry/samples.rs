@@ -1,5 +1,7 @@
 //! Samples of the pages of the registry, whose texts end in a given one.
 
+use narthex_model::command::narthex;
+
 use super::{
     Described, DraftForm, Failed, FoundList, FoundRow, InputPart, RegistryPage, RegistryServerPage,
     SearchResult, ServerResult, WayPart,
@@ -104,7 +106,7 @@ pub fn server(frame: Frame, more: &str) -> RegistryServerPage {
         status: Some(words("deprecated: use another one", more)),
         ways: vec![way("npm", Ok(form)), way("oci", Err(words("its image takes arguments", more)))],
         unusable: vec![words("nuget: narthex cannot start it", more)],
-        command: words("narthex add io.github.ada/weather", more),
+        command: words(&narthex("add io.github.ada/weather", &[]).to_string(), more),
     };
     let result = ServerResult::Described(Box::new(described));
     RegistryServerPage { frame, back: PATH.to_owned(), result }

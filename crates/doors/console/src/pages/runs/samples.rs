@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use narthex_model::ServerState;
+use narthex_model::{ServerState, command::narthex};
 
 use super::{
     ConfirmPage, Link, RunFilters, RunList, RunNone, RunRow, RunStatus, RunsPage, SessionList,
@@ -55,7 +55,7 @@ fn empty() -> Empty {
     Empty {
         title: "No runs",
         sentence: "A run is an agent at work.".to_owned(),
-        example: Some("narthex runs create --agent reader".to_owned()),
+        example: Some(narthex("runs create --agent reader", &[]).to_string()),
         page: Some("docs/concepts/runs.md"),
     }
 }
@@ -141,7 +141,7 @@ pub fn calls_of(more: &str) -> Vec<CallRow> {
         said: Some(words("no answer within 60 s", more)),
         remedy: words("Approve the request if one waits.", more),
         page: Some(link(more)),
-        command: Some(words("narthex mcp logs git", more)),
+        command: Some(words(&narthex("mcp logs git", &[]).to_string(), more)),
     };
     vec![
         call(3, "push", "permission_required", Some(cause("The tool requires a grant."))),

@@ -75,7 +75,7 @@ impl Draft {
         for (alias, server) in sent.under("at.") {
             let before = stored.get("mcpServers").and_then(|all| all.get(alias));
             let before = before.filter(|one| one["ref"] == server);
-            let one = draft.attachment((alias, server).into(), before, sent, around);
+            let one = draft.attachment(Named { alias, name: server }, before, sent, around);
             attached.insert(alias.to_owned(), one);
         }
         draft.set("mcpServers", Value::Object(attached));
@@ -271,12 +271,6 @@ impl Draft {
 struct Named<'a> {
     alias: &'a str,
     name: &'a str,
-}
-
-impl<'a> From<(&'a str, &'a str)> for Named<'a> {
-    fn from(pair: (&'a str, &'a str)) -> Self {
-        Self { alias: pair.0, name: pair.1 }
-    }
 }
 
 fn has_sent(sent: &Sent, alias: &str, key: &str) -> bool {

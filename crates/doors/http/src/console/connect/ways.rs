@@ -104,10 +104,11 @@ fn with_sign_in(viewer: &Viewer<'_>, texts: Vec<Text>) -> Option<Way> {
 fn by_program(text: String, file: &str) -> Way {
     Way {
         title: "By a program on the machine of the daemon",
-        sentence: Words::new(
-            "The client starts `narthex connect`, which needs no token and starts the daemon if \
-             none runs. To undo it, take the entry out of the file.",
-        ),
+        sentence: Words::new(&format!(
+            "The client starts `{}`, which needs no token and starts the daemon if none runs. To \
+             undo it, take the entry out of the file.",
+            narthex("connect", &[]),
+        )),
         texts: vec![Text { label: Words::new(file), text }],
     }
 }

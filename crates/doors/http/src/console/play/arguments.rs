@@ -58,7 +58,7 @@ pub(super) struct Settled {
 }
 
 impl Settled {
-    /// The arguments of a page that nobody has changed.
+    /// The arguments of a page without any change.
     pub(super) fn of(value: Value) -> Self {
         Self { text: pretty(&value), base: value, ..Self::default() }
     }

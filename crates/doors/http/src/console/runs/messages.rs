@@ -88,14 +88,15 @@ pub(super) async fn show(viewer: &Viewer<'_>) -> Answered {
     let query = viewer.query(&["before", "done"])?;
     let told = (query.text("done") == "message")
         .then(|| Told { sentence: Words::new("The message is sent."), is_failure: false });
-    page(viewer, query, told, (StatusCode::OK, fields("", "", None))).await
+    page(viewer, query, told, StatusCode::OK, fields("", "", None)).await
 }
 
 async fn page(
     viewer: &Viewer<'_>,
     query: Query,
     told: Option<Told>,
-    (status, fields): (StatusCode, Vec<Field>),
+    status: StatusCode,
+    fields: Vec<Field>,
 ) -> Answered {
     let one = One::of(viewer).await?;
     let read = read(viewer, &one, &query).await?;
@@ -154,7 +155,7 @@ pub(super) async fn send(viewer: &Viewer<'_>, body: RequestBody) -> Answered {
     let text = line_breaks(&text);
     let again = async |status, fault: &str| {
         let fields = fields(&text, &request_id, Some(fault));
-        page(viewer, viewer.query(&[])?, None, (status, fields)).await
+        page(viewer, viewer.query(&[])?, None, status, fields).await
     };
     if text.trim().is_empty() {
         return again(StatusCode::BAD_REQUEST, "Write what the agent shall read.").await;

@@ -49,7 +49,7 @@ pub(super) async fn list(viewer: &Viewer<'_>) -> Answered {
     frame.live = Some(live::address(viewer, live, &query));
     let row = |row: &narthex_runs::SessionRow| {
         let suspended = page.suspended.get(&row.id);
-        session(viewer, runs, (row, suspended), page.agent_env.get(&row.id))
+        session(viewer, runs, row, suspended, page.agent_env.get(&row.id))
     };
     let empty = Empty {
         title: "No sessions",
@@ -83,7 +83,8 @@ fn told(query: &Query) -> Option<Told> {
 fn session(
     viewer: &Viewer<'_>,
     runs: &Runs,
-    (row, suspended): (&narthex_runs::SessionRow, Option<&SuspendedSession>),
+    row: &narthex_runs::SessionRow,
+    suspended: Option<&SuspendedSession>,
     env: Option<&BTreeSet<EnvName>>,
 ) -> SessionRow {
     let id = row.id.to_text();

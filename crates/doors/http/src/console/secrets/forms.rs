@@ -144,7 +144,7 @@ async fn page(viewer: &Viewer<'_>, faults: Faults, status: StatusCode) -> Answer
     let request = format!("PUT /api/workspaces/{}/secrets/NAME", viewer.workspace);
     let head = Head {
         title: Words::new("Add a secret"),
-        sentence: "A value that is saved under a name, and shown to nobody again.",
+        sentence: "A value that is saved under a name, and never shown again.",
         same: Some(Same::new(&command(viewer, narthex("secrets set NAME", &[])), &request)),
     };
     let name = Input::Line {

@@ -162,7 +162,8 @@ async fn decide(viewer: &Viewer<'_>, body: RequestBody, verdict: DefinitionVerdi
 fn reviews(viewer: &Viewer<'_>) -> Result<Reviews, Problem> {
     let runs = viewer.door.options.runs.as_ref();
     runs.map(|runs| runs.reviews().clone()).ok_or_else(|| {
-        let text = "this process reviews no definitions; start a daemon with `narthex up`";
+        let up = narthex("up", &[]);
+        let text = format!("this process reviews no definitions; start a daemon with `{up}`");
         Problem::new(ErrorKind::Conflict, text)
     })
 }

@@ -64,7 +64,7 @@ async fn runs_are_listed_and_filtered() {
     assert!(filters.iter().any(|one| one.starts_with("agent “writer”")), "{filters:?}");
     let found = browser.see("/w/default/search?q=WRIT").await;
     assert!(values(&found, "main a", "href").contains(&format!("{RUNS}/{id}")));
-    for bad in ["?status=gone", "?parent=x", "?session=x", "?user=nobody", "?before=x"] {
+    for bad in ["?status=gone", "?parent=x", "?session=x", "?user=unknown", "?before=x"] {
         let answer = browser.look(&format!("{RUNS}{bad}")).await;
         assert!(answer.status.is_client_error(), "{bad}: {}", answer.status);
     }

@@ -188,8 +188,8 @@ async fn s23_a_changed_definition_is_decided_on_the_page() {
     assert_eq!(all(&one, "#definitions .badge"), ["rejected"]);
 }
 
-/// Definitions of a server that does not pin them are not reviewed, and the page says how they would
-/// be.
+/// Definitions of a server that does not pin them are not reviewed, and the page says how they
+/// would be.
 #[tokio::test]
 async fn d10_a_server_without_pins_says_so() {
     let site = site().await;
