@@ -3,8 +3,8 @@
 //! A page is a struct in [`pages`] and a template of the same name. `http` fills the struct in
 //! from the control plane, and [`html`] gives the text. All pages have one [`Frame`].
 //!
-//! Text of others is inert by the module `escape`: no template can show it otherwise, and a test greps for
-//! the ways around it. What may be long is cut by [`parts::Words`].
+//! Text of others is inert by the module `escape`: no template can show it otherwise, and a test
+//! greps for the ways around it. What may be long is cut by [`parts::Words`].
 
 pub mod assets;
 mod escape;
