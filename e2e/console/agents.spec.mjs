@@ -69,7 +69,7 @@ async function attached(person) {
   await page.keyboard.type('library');
   await person.tabTo('Attach');
   await page.keyboard.press('Enter');
-  await page.getByText('not saved yet').waitFor();
+  await page.getByText(', not saved yet', { exact: false }).first().waitFor();
 }
 
 /** Writes into a field of the attachment; Enter saves the form. */
@@ -166,7 +166,7 @@ test('everything works without a script', async () => {
   await created(person, 'Agent', 'plain');
   await page.getByLabel('Server of the catalog').selectOption('docs');
   await page.getByRole('button', { name: 'Attach', exact: true }).click();
-  await page.getByText('not saved yet').waitFor();
+  await page.getByText(', not saved yet', { exact: false }).first().waitFor();
   await page.getByRole('button', { name: /^Detach/ }).click();
   await page.getByText('No server is attached here.').waitFor();
   await page.getByRole('button', { name: 'Start a run' }).click();

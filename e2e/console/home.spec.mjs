@@ -25,7 +25,7 @@ for (const viewport of [PHONE, DESK]) {
 test('what is broken is there with its reason and the button that mends it', async () => {
   const { page } = await site.person();
   const broken = page.locator('#broken');
-  await broken.getByText('accounts').waitFor();
+  await broken.getByRole('link', { name: 'accounts' }).waitFor();
   assert.match(await broken.innerText(), /error/);
   assert.equal(await broken.getByRole('button', { name: /^Reconnect/ }).count(), 1);
   assert.match(await page.locator('.numbers').innerText(), /1 of 2/);

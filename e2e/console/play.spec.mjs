@@ -9,7 +9,7 @@ const TOOLBOX = new URL('toolbox.mjs', import.meta.url).pathname;
 
 let site;
 before(async () => {
-  site = await Site.start('play', { box: { command: process.execPath, args: [TOOLBOX] } });
+  site = await Site.start('play', { box: { transport: 'stdio', command: process.execPath, args: [TOOLBOX] } });
   await site.until('box', 'ready');
 });
 after(() => site?.stop());

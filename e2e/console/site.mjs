@@ -24,7 +24,7 @@ export const DESK = { width: 1280, height: 900 };
 
 /** The entry of a small server, or of one that ends at once. */
 export function entry(...words) {
-  return { command: process.execPath, args: [SERVER, ...words] };
+  return { transport: 'stdio', command: process.execPath, args: [SERVER, ...words] };
 }
 
 /** A daemon, and a browser of this machine. */

@@ -25,7 +25,7 @@ pub(crate) fn run(peers: &Peers) -> Result<Tally> {
     }
     fs::create_dir_all(&folder)?;
     let mut command = Command::new(peers.node());
-    command.args(["--test", "--test-reporter=tap", "--test-concurrency=1"]);
+    command.args(["--test", "--test-reporter=tap", "--test-concurrency=2"]);
     command.args(specs()?);
     command.env("CONSOLE_NARTHEX", workspace::built("narthex"));
     command.env("CONSOLE_MODULES", tools.dir());

@@ -1,6 +1,7 @@
 //! Connected services: the servers of this daemon's configuration, one row each, live.
 
 use askama::Template;
+use narthex_model::ServerState;
 
 use crate::{
     Frame, filters,
@@ -142,6 +143,13 @@ pub struct Stage {
 }
 
 impl ServerRow {
+    /// True if the row has a list of tools. It stays while the server connects anew, so that a
+    /// person who is in it stays there.
+    #[must_use]
+    pub fn has_tools(&self) -> bool {
+        self.tools.is_some() || self.state.0 == ServerState::Connecting
+    }
+
     /// The button that mends the server, if it is broken.
     #[must_use]
     pub fn mending(&self) -> Option<&Action> {

@@ -101,15 +101,22 @@ impl Fragment {
         format!("<hx-partial hx-target=\"#{id}\" hx-swap=\"outerMorph\">{html}</hx-partial>")
     }
 
-    /// A new entry in an event, behind the entry with the id `front`, or as the first one.
-    pub(super) fn entry_event(&self, list: &str, front: Option<&str>) -> String {
-        let html = &self.html;
-        let (target, swap) = match front {
-            Some(front) => (front, "afterend"),
-            None => (list, "afterbegin"),
-        };
-        format!("<hx-partial hx-target=\"#{target}\" hx-swap=\"{swap}\">{html}</hx-partial>")
+    /// The text of the element.
+    pub(super) fn html(&self) -> &str {
+        &self.html
     }
+}
+
+/// New entries of a list in an event: behind the entry `front`, or first.
+///
+/// Entries that follow each other are one part of the event: a browser looks for the targets of
+/// all parts before it puts any in.
+pub(super) fn entries_event(list: &str, front: Option<&str>, html: &str) -> String {
+    let (target, swap) = match front {
+        Some(front) => (front, "afterend"),
+        None => (list, "afterbegin"),
+    };
+    format!("<hx-partial hx-target=\"#{target}\" hx-swap=\"{swap}\">{html}</hx-partial>")
 }
 
 /// The end of an entry in an event.

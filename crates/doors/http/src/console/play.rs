@@ -204,16 +204,13 @@ impl Chosen {
             return None;
         }
         let compact = text::object(arguments).ok()?.to_string();
-        let mut words = vec![self.server.clone(), self.name.clone()];
-        if compact != "{}" {
-            words.push(compact);
-        }
-        let command = narthex("call", &[]);
+        let given = (compact != "{}").then_some(compact);
         // A name that looks like an option stands behind `--`.
-        Some(match self.name.starts_with('-') {
-            true => command.passing_on(words),
-            false => command.words(words),
-        })
+        let command = match self.name.starts_with('-') {
+            true => narthex("call {} -- {}", &[&self.server, &self.name]),
+            false => narthex("call {} {}", &[&self.server, &self.name]),
+        };
+        Some(command.words(given))
     }
 
     /// The call as a request, with the token of a run.

@@ -20,7 +20,7 @@ use tokio::{
 
 use super::{
     answer::Answered,
-    live::{Follows, Fragment, RUN, SERVER, Topic, fragments, gone_event, mark},
+    live::{Follows, Fragment, RUN, SERVER, Topic, entries_event, fragments, gone_event, mark},
     page::Page,
     topics::TOPICS,
     viewer::{Place, Viewer},
@@ -303,30 +303,63 @@ struct Sent {
     entries: BTreeSet<String>,
 }
 
+/// New entries of a list that follow each other.
+#[derive(Debug, Default)]
+struct NewEntries<'f> {
+    /// The last entry that the reader has, with its list.
+    front: Option<(&'f str, &'f str)>,
+    /// The list of the new entries.
+    list: &'f str,
+    html: String,
+}
+
+impl<'f> NewEntries<'f> {
+    fn add(&mut self, list: &'f str, fragment: &'f Fragment) {
+        self.list = list;
+        self.html.push_str(fragment.html());
+    }
+
+    /// The event with the new entries, which are then known; empty without any.
+    fn end(&mut self) -> String {
+        if self.html.is_empty() {
+            return String::new();
+        }
+        let front = self.front.filter(|(list, _)| *list == self.list).map(|(_, id)| id);
+        entries_event(self.list, front, &std::mem::take(&mut self.html))
+    }
+}
+
 impl Sent {
     /// The event with the parts that differ from those that were sent, which are noted.
     fn changed(&mut self, fragments: &[Fragment]) -> String {
         let (mut event, mut is_covered) = (String::new(), false);
-        let mut front: Option<(&str, &str)> = None;
         let mut entries = BTreeSet::new();
+        let mut begun = NewEntries::default();
         for fragment in fragments {
             is_covered &= !fragment.is_first;
             let before = self.keys.insert(fragment.id.clone(), fragment.key);
-            if let Some(list) = fragment.list {
-                let behind = front.filter(|(of, _)| *of == list).map(|(_, id)| id);
-                let is_new = before.is_none() || !self.entries.contains(&fragment.id);
-                if is_new && !is_covered {
-                    event.push_str(&fragment.entry_event(list, behind));
-                } else if before != Some(fragment.key) && !is_covered {
+            let is_changed = before != Some(fragment.key) && !is_covered;
+            let Some(list) = fragment.list else {
+                event.push_str(&begun.end());
+                if is_changed {
                     event.push_str(&fragment.event());
+                    is_covered = fragment.has_rest;
                 }
-                front = Some((list, fragment.id.as_str()));
-                entries.insert(fragment.id.clone());
-            } else if before != Some(fragment.key) && !is_covered {
-                event.push_str(&fragment.event());
-                is_covered = fragment.has_rest;
+                continue;
+            };
+            entries.insert(fragment.id.clone());
+            let is_new = before.is_none() || !self.entries.contains(&fragment.id);
+            if is_new && !is_covered {
+                begun.add(list, fragment);
+                continue;
             }
+            event.push_str(&begun.end());
+            if is_changed {
+                event.push_str(&fragment.event());
+            }
+            begun.front = Some((list, fragment.id.as_str()));
         }
+        event.push_str(&begun.end());
         for gone in self.entries.difference(&entries) {
             self.keys.remove(gone);
             event.push_str(&gone_event(gone));
@@ -374,13 +407,19 @@ mod tests {
         assert_eq!(first.matches("<hx-partial").count(), 1, "{first}");
         assert_eq!(sent.changed(&log(&[("b", "1"), ("a", "1")])), "");
         let new = sent.changed(&log(&[("d", "1"), ("c", "1"), ("b", "2")]));
-        let swaps = ["#log\" hx-swap=\"afterbegin", "#d\" hx-swap=\"afterend"];
-        let others = ["#b\" hx-swap=\"outerMorph", "#a\" hx-swap=\"delete"];
-        for swap in swaps.iter().chain(&others) {
+        let swaps = [
+            "#log\" hx-swap=\"afterbegin\"><li id=\"d\">1</li><li id=\"c\">1</li></hx-partial>",
+            "#b\" hx-swap=\"outerMorph",
+            "#a\" hx-swap=\"delete",
+        ];
+        for swap in swaps {
             assert_eq!(new.matches(swap).count(), 1, "{swap}: {new}");
         }
-        assert_eq!(new.matches("<hx-partial").count(), 4, "{new}");
+        assert_eq!(new.matches("<hx-partial").count(), 3, "{new}");
         let again = sent.changed(&log(&[("a", "1"), ("d", "1")]));
         assert!(again.contains("#log\" hx-swap=\"afterbegin\"><li id=\"a\">"), "{again}");
+        let behind = sent.changed(&log(&[("a", "1"), ("f", "1"), ("e", "1"), ("d", "1")]));
+        let both = "#a\" hx-swap=\"afterend\"><li id=\"f\">1</li><li id=\"e\">1</li></hx-partial>";
+        assert!(behind.contains(both), "{behind}");
     }
 }

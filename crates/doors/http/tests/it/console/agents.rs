@@ -236,8 +236,10 @@ async fn x_m52_a_secret_is_named_and_never_shown() {
     site.api.send("PATCH", &path, agent.to_string()).await.succeeded();
     let page = browser.see(READER).await;
     assert!(!page.html().contains("plain-6f10"));
-    let (status, _) = press(&browser, READER, &fields(&page), "save").await;
-    assert_eq!(status, 303);
+    let (status, told) = press(&browser, READER, &fields(&page), "save").await;
+    assert_eq!(status, 200);
+    assert!(told.html().contains("Saved, with the warnings below."), "{}", told.html());
+    assert!(!told.html().contains("plain-6f10"));
     let stored = definition(&site, "agents/reader").await;
     assert_eq!(stored["mcpServers"]["library"]["config"]["token_id"], "plain-6f10");
 }
