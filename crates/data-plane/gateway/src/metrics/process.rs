@@ -9,6 +9,8 @@ use prometheus_client::{
     metrics::{MetricType, counter::ConstCounter, gauge::ConstGauge},
 };
 
+use super::ProcessNumbers;
+
 /// Adds the process's own numbers on each reading.
 #[derive(Debug)]
 pub(crate) struct ProcessCollector;
@@ -40,6 +42,16 @@ impl Collector for ProcessCollector {
         }
         Ok(())
     }
+}
+
+/// The resources of this process as whole numbers.
+pub(super) fn numbers() -> Option<ProcessNumbers> {
+    let usage = usage()?;
+    Some(ProcessNumbers {
+        resident_bytes: u64::try_from(usage.resident_bytes).ok()?,
+        threads: u64::try_from(usage.threads).ok()?,
+        open_files: u64::try_from(usage.open_fds).ok()?,
+    })
 }
 
 fn usage() -> Option<Usage> {
