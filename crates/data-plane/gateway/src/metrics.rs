@@ -28,7 +28,7 @@ use prometheus_client::{
     registry::Registry,
 };
 
-pub use self::counted::Labelled;
+pub use self::{counted::Labelled, process::ProcessNumbers};
 use self::{
     counted::{Counted, LabelledCounter, LabelledGauge},
     process::ProcessCollector,
@@ -66,17 +66,6 @@ pub struct Numbers {
     pub audit_is_stuck: bool,
     /// Resources of the process; `None` where the system does not count them.
     pub process: Option<ProcessNumbers>,
-}
-
-/// The resources that a process uses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ProcessNumbers {
-    /// Bytes of resident memory.
-    pub resident_bytes: u64,
-    /// Number of threads.
-    pub threads: u64,
-    /// Number of open file descriptors.
-    pub open_files: u64,
 }
 
 struct Shared {

@@ -11,6 +11,7 @@ mod calling;
 mod clients;
 mod console;
 mod cors;
+mod daemon;
 mod deciding;
 mod detached;
 mod devices;

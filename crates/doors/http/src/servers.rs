@@ -13,6 +13,7 @@ mod definitions;
 mod env_bindings;
 mod events;
 mod grants;
+mod installation;
 mod logins;
 mod names;
 mod once;
@@ -188,6 +189,7 @@ impl Asked<'_> {
             Target::Secrets => self.secrets().await,
             Target::Secret => self.change_secret(body).await,
             Target::RotateKey => self.rotate_key().await,
+            Target::Installation(of) => self.of_installation(of).await,
             Target::Grants(of) => self.of_grants(of, body).await,
             Target::Outbound(of) => self.of_outbound(of, body).await,
             Target::Watched(of) => self.of_watching(of).await,

@@ -9,11 +9,20 @@ use prometheus_client::{
     metrics::{MetricType, counter::ConstCounter, gauge::ConstGauge},
 };
 
-use super::ProcessNumbers;
-
 /// Adds the process's own numbers on each reading.
 #[derive(Debug)]
 pub(crate) struct ProcessCollector;
+
+/// The resources that a process uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProcessNumbers {
+    /// Bytes of resident memory.
+    pub resident_bytes: u64,
+    /// Number of threads.
+    pub threads: u64,
+    /// Number of open file descriptors.
+    pub open_files: u64,
+}
 
 /// The resources that the system counts.
 #[derive(Debug, PartialEq)]
