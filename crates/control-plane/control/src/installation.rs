@@ -96,6 +96,20 @@ impl Control {
         Ok(table.workspaces.values().map(used).collect())
     }
 
+    /// The numbers of objects that a deletion of this workspace deletes, by kind, without empty
+    /// kinds.
+    ///
+    /// # Errors
+    /// When there is no such workspace or no store, or the store fails.
+    pub async fn workspace_contents(
+        &self,
+        id: &WorkspaceId,
+    ) -> Result<Vec<(&'static str, i64)>, ControlError> {
+        self.known_workspace(id)?;
+        let contents = self.needed_store()?.workspaces().contents(id).await;
+        contents.map_err(ControlError::Store)
+    }
+
     /// Number of servers of the configuration, as its list shows them.
     fn file_servers(&self) -> u64 {
         let snapshot = self.shared.registry.snapshot();

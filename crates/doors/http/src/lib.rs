@@ -51,7 +51,7 @@ mod vfs;
 
 pub use auth::TokenHash;
 pub use body::RequestBody;
-pub use console::pages;
+pub use console::{operator_pages, pages};
 pub use document::openapi;
 pub use door::Router;
 pub use entry::router;

@@ -48,11 +48,11 @@ use serde::Serialize;
 #[cfg(test)]
 pub(crate) use self::query::page_sizes;
 pub(crate) use self::{
-    access::page_of, audit::audit_cursor, audit::audit_lines, audit::audit_place,
-    audit::audit_query, catalog::sees_all_of, catalog::server_definition, events::EventTarget,
-    events::heard, events::speaker, events::takes_messages, grants::GrantTarget,
-    names::gates_unmatched, outbound::OutboundTarget, query::Query, runs::creator_of,
-    shares::ShareTarget, watched::WatchTarget,
+    access::delete_workspace, access::page_of, audit::audit_cursor, audit::audit_lines,
+    audit::audit_place, audit::audit_query, catalog::sees_all_of, catalog::server_definition,
+    events::EventTarget, events::heard, events::speaker, events::takes_messages,
+    grants::GrantTarget, names::gates_unmatched, outbound::OutboundTarget, query::Query,
+    runs::creator_of, shares::ShareTarget, watched::WatchTarget,
 };
 use crate::{
     Access,

@@ -26,7 +26,7 @@ use super::{
     servers::{ServerFilters, ServerList, ServerRow, Stage, Tested},
 };
 use crate::{
-    Account, Frame, NavLink, Told, Waiting, Workspaces, filters,
+    Account, Frame, NavLink, OperatorEntry, Told, Waiting, Workspaces, filters,
     parts::{
         Action, Empty, Filter, ICONS, Moment, Same, State, Words,
         form::{Field, Input, Origin},
@@ -170,6 +170,7 @@ pub fn frame_of(more: &str) -> Frame {
         workspaces: Workspaces {
             current: "default".to_owned(),
             all: vec![("default".to_owned(), words("default", "")), team],
+            operator: OperatorEntry::Link,
         },
         nav: vec![
             link("", "Home", "home", false),

@@ -3,13 +3,14 @@
 use std::{sync::Arc, time::SystemTime};
 
 use http::{HeaderValue, StatusCode, header};
-use narthex_control::{Account, CreatedToken, KnownToken, Page};
+use narthex_control::{Account, By, Control, CreatedToken, KnownToken, Page};
 use narthex_model::{PrincipalKind, WorkspaceId};
 use serde::Serialize;
 
 use super::{Answered, Asked, Query, document, ok};
 use crate::{
     body::RequestBody,
+    door::Door,
     problem::Problem,
     respond,
     shapes::{self, EnabledModel, Member, Principal, ServiceToken, ServiceTokenMade, Workspace},
@@ -46,10 +47,7 @@ impl Asked<'_> {
     pub(super) async fn delete_workspace(&self) -> Answered {
         let is_forced = self.query(&["force"])?.flag("force")?;
         let (id, by) = (self.workspace()?, self.by());
-        match &self.door.options.runs {
-            Some(runs) if is_forced => runs.workspace_delete(&id, &by).await?,
-            Some(_) | None => self.control()?.workspace_delete(&id, is_forced, &by).await?,
-        }
+        delete_workspace(self.door, self.control()?, &id, is_forced, &by).await?;
         Ok(respond::empty(StatusCode::NO_CONTENT))
     }
 
@@ -138,6 +136,22 @@ impl Asked<'_> {
         let query = self.query(&["after", "limit"])?;
         Ok(ok(&page_of(&query, all, id, shown)?))
     }
+}
+
+/// Deletes a workspace. With `is_forced`, its runs are ended first, and its objects are deleted
+/// with it.
+pub(crate) async fn delete_workspace(
+    door: &Door,
+    control: &Control,
+    id: &WorkspaceId,
+    is_forced: bool,
+    by: &By,
+) -> Result<(), Problem> {
+    match &door.options.runs {
+        Some(runs) if is_forced => runs.workspace_delete(id, by).await?,
+        Some(_) | None => control.workspace_delete(id, is_forced, by).await?,
+    }
+    Ok(())
 }
 
 /// The page that a query asks for, of items in the order of their ids.
