@@ -9,6 +9,7 @@ mod connect;
 mod grants;
 mod home;
 mod me;
+mod operator;
 mod play;
 mod policy;
 mod registry;
