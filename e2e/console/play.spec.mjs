@@ -9,7 +9,8 @@ const TOOLBOX = new URL('toolbox.mjs', import.meta.url).pathname;
 
 let site;
 before(async () => {
-  site = await Site.start('play', { box: { transport: 'stdio', command: process.execPath, args: [TOOLBOX] } });
+  const box = { transport: 'stdio', command: process.execPath, args: [TOOLBOX] };
+  site = await Site.start('play', { box });
   await site.until('box', 'ready');
 });
 after(() => site?.stop());
