@@ -61,16 +61,28 @@ pub struct MasterKeyFacts {
     pub made_at: Option<SystemTime>,
 }
 
-impl Control {
+/// The whole installation, as operators see it.
+#[derive(Debug, Clone, Copy)]
+pub struct Installation<'c> {
+    control: &'c Control,
+}
+
+impl<'c> Installation<'c> {
+    /// The installation of a control plane.
+    #[must_use]
+    pub fn of(control: &'c Control) -> Self {
+        Self { control }
+    }
+
     /// The use of each workspace, in the order of their ids. Takes one query whatever their number.
     ///
     /// # Errors
     /// When there is no store, or the store fails.
     pub async fn workspace_uses(&self) -> Result<Vec<WorkspaceUse>, ControlError> {
-        let store = self.needed_store()?;
-        let (meters, day) = (&self.shared.meters, self.shared.meters.today());
+        let store = self.control.needed_store()?;
+        let (meters, day) = (&self.control.shared.meters, self.control.shared.meters.today());
         let counts = store.workspaces().counts(day).await.map_err(ControlError::Store)?;
-        let table = self.access();
+        let table = self.control.access();
         let mut members: BTreeMap<&WorkspaceId, u64> = BTreeMap::new();
         for workspace in table.accounts.values().flat_map(|one| one.roles.keys()) {
             *members.entry(workspace).or_default() += 1;
@@ -88,7 +100,11 @@ impl Control {
                 name: one.name.clone(),
                 members: members.get(&one.id).copied().unwrap_or_default(),
                 servers: stored.servers,
-                file_servers: if one.id == self.shared.workspace { self.file_servers() } else { 0 },
+                file_servers: if one.id == self.control.shared.workspace {
+                    self.file_servers()
+                } else {
+                    0
+                },
                 runs: stored.runs,
                 calls: stored.calls.max(counted),
             }
@@ -105,14 +121,14 @@ impl Control {
         &self,
         id: &WorkspaceId,
     ) -> Result<Vec<(&'static str, i64)>, ControlError> {
-        self.known_workspace(id)?;
-        let contents = self.needed_store()?.workspaces().contents(id).await;
+        self.control.known_workspace(id)?;
+        let contents = self.control.needed_store()?.workspaces().contents(id).await;
         contents.map_err(ControlError::Store)
     }
 
     /// Number of servers of the configuration, as its list shows them.
     fn file_servers(&self) -> u64 {
-        let snapshot = self.shared.registry.snapshot();
+        let snapshot = self.control.shared.registry.snapshot();
         let count = snapshot.servers.iter().filter(|row| !row.is_overridden).count();
         u64::try_from(count).unwrap_or(u64::MAX)
     }
@@ -123,7 +139,7 @@ impl Control {
     /// # Errors
     /// When there is no vault, or the keys, the store or the audit cannot be read.
     pub async fn master_keys(&self) -> Result<MasterKeys, ControlError> {
-        let known = self.vault()?.keys().await?;
+        let known = self.control.vault()?.keys().await?;
         let made = self.keys_made().await?;
         let facts = |(index, key): (usize, KeyInUse)| MasterKeyFacts {
             made_at: made.get(key.id.as_str()).copied(),
@@ -149,7 +165,7 @@ impl Control {
             after: None,
             limit: CHANGES,
         };
-        let page = match self.audit_list(&query).await {
+        let page = match self.control.audit_list(&query).await {
             Ok(page) => page,
             Err(ControlError::NoAudit) => return Ok(HashMap::new()),
             Err(error) => return Err(error),

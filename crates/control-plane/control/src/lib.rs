@@ -57,7 +57,7 @@ pub use grants::{
     RequestsFound, RequiredScopes, StoreLedger, decision_path,
 };
 pub use idempotency::{KeptResponse, Keyed, KeyedClaim, KeyedError, KeyedRequest, digest_of};
-pub use installation::{MasterKeyFacts, MasterKeys, WorkspaceUse};
+pub use installation::{Installation, MasterKeyFacts, MasterKeys, WorkspaceUse};
 pub use keys::{secret_key, server_key};
 pub use live::{KeyedLock, POLL, STALE, Speaker};
 pub use login::{Ceremony, CreatedLink, LoginError, NewSession, OwnSession, SignedIn};

@@ -5,12 +5,12 @@ use std::{sync::Arc, time::SystemTime};
 use http::{HeaderValue, StatusCode, header};
 use narthex_control::{Account, By, Control, CreatedToken, KnownToken, Page};
 use narthex_model::{PrincipalKind, WorkspaceId};
+use narthex_runs::Runs;
 use serde::Serialize;
 
 use super::{Answered, Asked, Query, document, ok};
 use crate::{
     body::RequestBody,
-    door::Door,
     problem::Problem,
     respond,
     shapes::{self, EnabledModel, Member, Principal, ServiceToken, ServiceTokenMade, Workspace},
@@ -47,7 +47,8 @@ impl Asked<'_> {
     pub(super) async fn delete_workspace(&self) -> Answered {
         let is_forced = self.query(&["force"])?.flag("force")?;
         let (id, by) = (self.workspace()?, self.by());
-        delete_workspace(self.door, self.control()?, &id, is_forced, &by).await?;
+        let runs = self.door.options.runs.as_ref();
+        delete_workspace(runs, self.control()?, &id, is_forced, &by).await?;
         Ok(respond::empty(StatusCode::NO_CONTENT))
     }
 
@@ -141,13 +142,13 @@ impl Asked<'_> {
 /// Deletes a workspace. With `is_forced`, its runs are ended first, and its objects are deleted
 /// with it.
 pub(crate) async fn delete_workspace(
-    door: &Door,
+    runs: Option<&Runs>,
     control: &Control,
     id: &WorkspaceId,
     is_forced: bool,
     by: &By,
 ) -> Result<(), Problem> {
-    match &door.options.runs {
+    match runs {
         Some(runs) if is_forced => runs.workspace_delete(id, by).await?,
         Some(_) | None => control.workspace_delete(id, is_forced, by).await?,
     }

@@ -1,6 +1,6 @@
 //! The whole installation, for operators: the daemon, the use of workspaces, and the master keys.
 
-use narthex_control::{MasterKeyFacts, WorkspaceUse as Used};
+use narthex_control::{Installation, MasterKeyFacts, WorkspaceUse as Used};
 
 use super::{Answered, Asked, ok};
 use crate::{
@@ -25,14 +25,14 @@ impl Asked<'_> {
 
     async fn workspace_uses(&self) -> Answered {
         self.query(&["after", "limit"])?;
-        let all = self.control()?.workspace_uses().await?;
+        let all = Installation::of(self.control()?).workspace_uses().await?;
         self.page(all, |one| one.id.as_str(), used)
     }
 
     async fn master_keys(&self) -> Answered {
         self.query(&[])?;
         let narthex_control::MasterKeys { place, is_ours, keys } =
-            self.control()?.master_keys().await?;
+            Installation::of(self.control()?).master_keys().await?;
         let keys = keys.into_iter().map(key).collect();
         Ok(ok(&MasterKeys { place, is_ours, keys }))
     }

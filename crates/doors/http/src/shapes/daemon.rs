@@ -22,7 +22,7 @@ pub(crate) struct Daemon {
     pub(crate) started_at: Time,
     /// The address of the listener.
     pub(crate) listens_at: String,
-    /// The origin at which browsers sign in. Null if nobody can.
+    /// The origin at which browsers sign in. Null if sign-in is off.
     pub(crate) public_origin: Option<String>,
     /// Null for a daemon that stores nothing.
     pub(crate) store: Option<DaemonStore>,

@@ -9,7 +9,7 @@ use narthex_console::{
         item::{Badge, Dated, Item},
     },
 };
-use narthex_control::{MasterKeyFacts, MasterKeys};
+use narthex_control::{Installation, MasterKeyFacts, MasterKeys};
 use narthex_model::command::narthex;
 
 use crate::{
@@ -30,7 +30,7 @@ const NOT_OURS: &str = "the key is set outside of narthex: put a new one in fron
 
 pub(super) async fn show(viewer: &Viewer<'_>) -> Answered {
     let query = viewer.query(&["done", "count"])?;
-    let known = viewer.control().master_keys().await?;
+    let known = Installation::of(viewer.control()).master_keys().await?;
     let head = Head {
         title: Words::new("Master keys"),
         sentence: "The keys that seal the secrets of all workspaces, and mark the audit.",

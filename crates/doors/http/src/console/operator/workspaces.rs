@@ -9,7 +9,7 @@ use narthex_console::{
         form::{Field, Input},
     },
 };
-use narthex_control::{AccessError, ControlError, WorkspaceUse};
+use narthex_control::{AccessError, ControlError, Installation, WorkspaceUse};
 use narthex_model::{WorkspaceId, command::narthex};
 use serde::Deserialize;
 use serde_json::json;
@@ -71,7 +71,7 @@ impl Form for DeleteForm {
 
 pub(super) async fn list(viewer: &Viewer<'_>) -> Answered {
     let query = viewer.query(&["q", "after", "done", "name"])?;
-    let all = viewer.control().workspace_uses().await?;
+    let all = Installation::of(viewer.control()).workspace_uses().await?;
     let part = query.text("q").to_lowercase();
     let fits = |one: &&WorkspaceUse| {
         one.id.as_str().contains(&part) || one.name.to_lowercase().contains(&part)
@@ -224,7 +224,7 @@ fn named(viewer: &Viewer<'_>) -> Result<WorkspaceId, Problem> {
 pub(super) async fn ask(viewer: &Viewer<'_>) -> Answered {
     viewer.query(&[])?;
     let id = named(viewer)?;
-    let contents = viewer.control().workspace_contents(&id).await?;
+    let contents = Installation::of(viewer.control()).workspace_contents(&id).await?;
     let (command, query) = match contents.is_empty() {
         true => (narthex("workspaces delete {}", &[&id]), ""),
         false => (narthex("workspaces delete {} --force", &[&id]), "?force=true"),
@@ -250,8 +250,8 @@ pub(super) async fn ask(viewer: &Viewer<'_>) -> Answered {
 pub(super) async fn delete(viewer: &Viewer<'_>, body: RequestBody) -> Answered {
     let DeleteForm { csrf: _, force } = viewer.form(body).await?;
     let id = named(viewer)?;
-    let (door, control) = (viewer.door, viewer.control());
-    delete_workspace(door, control, &id, force == "on", &viewer.by()).await?;
+    let (runs, control) = (viewer.door.options.runs.as_ref(), viewer.control());
+    delete_workspace(runs, control, &id, force == "on", &viewer.by()).await?;
     done(viewer, "delete", &id)
 }
 

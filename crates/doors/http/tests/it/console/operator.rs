@@ -230,7 +230,7 @@ async fn a_workspace_is_created_by_a_form() {
     assert_eq!(all(&page, "#told"), ["The workspace sales is created."]);
 }
 
-/// What a deletion deletes is shown before it, and deleted with it only by that page's form.
+/// The contents of a workspace are shown before the deletion, and go only by that page's form.
 #[tokio::test]
 async fn a_workspace_is_deleted_after_a_look_at_its_contents() {
     let site = two().await;
