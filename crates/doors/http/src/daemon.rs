@@ -1,5 +1,7 @@
 //! The daemon as operators see it: its program, its store, and its numbers.
 
+use narthex_control::Control;
+
 use crate::{
     door::Door,
     shapes::{Daemon, DaemonAudit, DaemonOpen, DaemonProcess, DaemonStore},
@@ -14,7 +16,7 @@ pub(crate) fn facts(door: &Door) -> Daemon {
     let scheme = if options.is_tls { "https" } else { "http" };
     let numbers = gateway.metrics().numbers();
     let control = options.control.as_ref();
-    let store = control.and_then(|control| control.store()).map(|store| DaemonStore {
+    let store = control.and_then(Control::store).map(|store| DaemonStore {
         engine: store.engine(),
         place: store.place().to_owned(),
         schema: store.schema_version(),
@@ -27,9 +29,7 @@ pub(crate) fn facts(door: &Door) -> Daemon {
         node: gateway.node_id().to_owned(),
         started_at: door.started_at.into(),
         listens_at: format!("{scheme}://{}", options.listen),
-        public_origin: control
-            .and_then(|control| control.sign_in_origin())
-            .map(ToString::to_string),
+        public_origin: control.and_then(Control::sign_in_origin).map(ToString::to_string),
         store,
         open: DaemonOpen {
             sessions: numbers.sessions_open,
