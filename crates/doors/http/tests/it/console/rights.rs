@@ -1,0 +1,218 @@
+//! The rights of pages: those of the API's routes that do the same, role by role.
+
+use http::{Method, StatusCode};
+use narthex_http::{Access, ROUTES, pages};
+use narthex_model::Role;
+
+use super::{
+    FORM,
+    approvals::member,
+    attacked::{Attacked, fields},
+};
+
+const IN: &str = "/api/workspaces/{workspace}";
+/// The route of a page that shows or changes things of its human, of the machine or of the console
+/// alone.
+const OWN: [&str; 2] = ["", ""];
+
+/// The route of the API that has the data of a page, or does the same: its method, and its path, of
+/// which `~` is that of the workspace.
+fn route_of(page: &str, method: &str) -> [&'static str; 2] {
+    match (method, page) {
+        ("GET", "") => ["GET", "~/usage"],
+        ("GET", "approvals" | "connect" | "search" | "live") => OWN,
+        ("GET", "approvals/{request}") => ["GET", "~/grant-requests"],
+        (_, "approvals/{request}/decide" | "approvals/{request}/prove") => {
+            ["POST", "~/grant-requests/{id}/approve"]
+        }
+        ("GET", "servers") => ["GET", "/api/servers"],
+        ("POST", "reload") => ["POST", "/api/reload"],
+        ("POST", "servers/{name}/disable") => ["POST", "/api/servers/{name}/disable"],
+        ("POST", "servers/{name}/enable") => ["POST", "/api/servers/{name}/enable"],
+        ("POST", "servers/{name}/reconnect") => ["POST", "/api/servers/{name}/reconnect"],
+        ("POST", "servers/{name}/test") => ["POST", "/api/servers/{name}/test"],
+        ("POST", "servers/{name}/authorize") => ["POST", "/api/servers/{name}/authorize"],
+        ("POST", "servers/{name}/reauthorize") => ["POST", "/api/servers/{name}/reauthorize"],
+        ("GET", "servers/{name}" | "servers/{name}/configuration") => {
+            ["GET", "/api/servers/{name}"]
+        }
+        ("GET", "servers/{name}/tools" | "tools") => ["GET", "/api/tools"],
+        ("POST", "tools/change") => ["PATCH", "/api/servers/{name}"],
+        ("GET", "servers/{name}/log" | "servers/{name}/log.txt") => {
+            ["GET", "/api/servers/{name}/logs"]
+        }
+        ("GET", "servers/{name}/definitions") => ["GET", "~/mcp-servers/{id}/definitions"],
+        ("POST", "servers/{name}/definitions/accept") => {
+            ["POST", "~/mcp-servers/{id}/definitions/accept"]
+        }
+        ("POST", "servers/{name}/definitions/reject") => {
+            ["POST", "~/mcp-servers/{id}/definitions/reject"]
+        }
+        ("GET", "servers/{name}/calls") => ["GET", "~/audit"],
+        (_, "audit" | "audit/event" | "audit/export" | "audit/verify") => ["GET", "~/audit"],
+        ("GET", "servers/{name}/runs" | "runs") => ["GET", "~/runs"],
+        (_, "play" | "play/call" | "agents/{agent}/start") => ["POST", "~/runs"],
+        ("GET", "catalog") => ["GET", "~/mcp-servers"],
+        ("GET", "catalog/{entry}") => ["GET", "~/mcp-servers/{id}"],
+        (_, "catalog/new" | "catalog/new/save") => ["POST", "~/mcp-servers"],
+        (_, "registry" | "registry/server" | "registry/add") => ["POST", "~/mcp-servers"],
+        (_, "catalog/{entry}/edit" | "catalog/{entry}/save") => ["PUT", "~/mcp-servers/{id}"],
+        (_, "catalog/{entry}/remove" | "catalog/{entry}/delete") => {
+            ["DELETE", "~/mcp-servers/{id}"]
+        }
+        ("GET", "secrets") => ["GET", "~/secrets"],
+        (_, "secrets/new" | "secrets/{secret}/set") => ["PUT", "~/secrets/{name}"],
+        (_, "secrets/{secret}/clear") => ["DELETE", "~/secrets/{name}"],
+        ("GET", "capabilities") => ["GET", "~/capabilities"],
+        ("POST", "new-capability") => ["POST", "~/capabilities"],
+        ("GET", "capabilities/{capability}") => ["GET", "~/capabilities/{id}"],
+        ("POST", "capabilities/{capability}/edit") => ["PUT", "~/capabilities/{id}"],
+        ("POST", "capabilities/{capability}/delete") => ["DELETE", "~/capabilities/{id}"],
+        ("GET", "agents") => ["GET", "~/agents"],
+        ("POST", "new-agent") => ["POST", "~/agents"],
+        ("GET", "agents/{agent}") => ["GET", "~/agents/{id}"],
+        ("POST", "agents/{agent}/edit") => ["PUT", "~/agents/{id}"],
+        ("POST", "agents/{agent}/delete") => ["DELETE", "~/agents/{id}"],
+        ("GET", "sessions") => ["GET", "~/sessions"],
+        (_, "runs/{run}/ending" | "runs/{run}/end") => ["DELETE", "~/runs/{id}"],
+        ("POST", "runs/{run}/message") => ["POST", "~/sessions/{id}/messages"],
+        ("POST", "runs/{run}/revoke" | "grants/{grant}/revoke") => ["DELETE", "~/grants/{id}"],
+        ("GET", run) if run.starts_with("runs/{run}") => ["GET", "~/runs/{id}"],
+        (_, "sessions/{session}/ending" | "sessions/{session}/end") => {
+            ["DELETE", "~/sessions/{id}"]
+        }
+        ("POST", "sessions/{session}/suspend") => ["POST", "~/sessions/{id}/suspend"],
+        ("POST", "sessions/{session}/resume") => ["POST", "~/sessions/{id}/resume"],
+        ("GET", "grants") => ["GET", "~/grants"],
+        ("GET", "grants/{grant}") => ["GET", "~/grants/{id}"],
+        // The machine of the daemon: for operators alone, as all of its settings.
+        ("POST", "connect/{name}/write" | "connect/{name}/undo") => ["GET", "/api/files"],
+        ("GET", "clients") => ["GET", "~/mcp-clients"],
+        ("POST", "clients/{name}/revoke") => ["DELETE", "~/mcp-clients/{id}"],
+        ("GET", "policy") => ["GET", "~/policy"],
+        ("POST", "policy/check" | "policy/preview") => ["POST", "~/policy/check"],
+        ("POST", "policy/save") => ["PUT", "~/policy"],
+        ("GET", "me") => ["GET", "~/users/{user}/mcp-tokens"],
+        ("POST", "me/connections/{name}/connect") => {
+            ["POST", "~/users/{user}/mcp-tokens/{server}/connect"]
+        }
+        ("POST", "me/connections/{name}/disconnect") => {
+            ["DELETE", "~/users/{user}/mcp-tokens/{server}"]
+        }
+        ("POST", mine) if mine.starts_with("me/") => OWN,
+        _ => panic!("{method} {page}: name the route of the API that has the same data or action"),
+    }
+}
+
+/// The same access as far as humans are concerned: rights of runs are left out.
+fn of_humans(access: Access) -> Access {
+    match access {
+        Access::Starter(roles) => Access::Member(roles),
+        Access::Shared | Access::Whole => Access::Operator,
+        other => other,
+    }
+}
+
+/// S18: a page needs the right that the API needs for the same: no more, and above all no less.
+#[test]
+fn s18_pages_have_the_rights_of_the_api() {
+    for (page, method, access) in pages() {
+        let [verb, path] = route_of(page, method);
+        if path.is_empty() {
+            let every = Access::Member(&[Role::Admin, Role::Author, Role::Runner, Role::Auditor]);
+            assert_eq!(access, every, "{method} {page}");
+            continue;
+        }
+        let path = path.replace('~', IN);
+        let is_it = |methods: &str| methods.split(", ").any(|one| one == verb);
+        let mut routes = ROUTES.iter().filter(|one| one.template == path && is_it(one.methods));
+        let route = routes.next().unwrap_or_else(|| panic!("{method} {page}: {verb} {path}"));
+        assert_eq!(of_humans(access), of_humans(route.access), "{method} {page}: {verb} {path}");
+    }
+}
+
+/// S18: each role gets the pages of its right, and no other one: neither to look at, nor by a form
+/// with a valid token, nor as a live part. Nothing changes.
+#[tokio::test]
+async fn s18_each_role_gets_its_own_pages_alone() {
+    let all = Attacked::new().await;
+    let mut browsers = Vec::new();
+    for (name, role) in
+        [("amy", Role::Admin), ("bob", Role::Author), ("cem", Role::Runner), ("dan", Role::Auditor)]
+    {
+        browsers.push((role, member(&all.site, name, role.as_str()).await));
+    }
+    let before = all.state().await;
+    let mut refused = 0;
+    for (role, browser) in &browsers {
+        let csrf = browser.form_token("default").await;
+        for (page, method, access) in pages() {
+            let is_admitted = match of_humans(access) {
+                Access::Member(roles) => roles.contains(role),
+                _ => false,
+            };
+            if is_admitted && method != "GET" {
+                continue;
+            }
+            let path = all.path("default", page);
+            let request = match method {
+                "GET" => browser.request(Method::GET, &path),
+                _ => browser.post(&path, FORM, format!("csrf={csrf}&{}", fields(page))),
+            };
+            let status = request.open().await.status();
+            let is_refused = status == StatusCode::FORBIDDEN;
+            assert_eq!(is_refused, !is_admitted, "{role:?}: {method} {page}: {status}");
+            refused += usize::from(is_refused);
+        }
+    }
+    assert!(refused > 60, "{refused}");
+    all.is_as_before(&before).await;
+}
+
+/// S18: a live part is for those who may open its page.
+#[tokio::test]
+async fn s18_live_parts_are_for_those_who_may_open_their_page() {
+    let all = Attacked::new().await;
+    let run = all.value("{run}");
+    let of_run = |topic: &str| format!("topics={topic}&run={run}");
+    let topics = [
+        (of_run("run"), vec!["admin", "runner", "auditor"]),
+        (of_run("calls"), vec!["admin", "runner", "auditor"]),
+        (of_run("messages"), vec!["admin", "runner", "auditor"]),
+        ("topics=runs".to_owned(), vec!["admin", "runner", "auditor"]),
+        ("topics=log&server=one".to_owned(), vec![]),
+        ("topics=server&server=one".to_owned(), vec![]),
+        ("topics=tools&server=one".to_owned(), vec![]),
+        ("topics=servers".to_owned(), vec![]),
+        ("topics=definitions&server=one".to_owned(), vec![]),
+        ("topics=waits,home".to_owned(), vec!["admin", "author", "runner", "auditor"]),
+        // What may be seen comes first: one part that may not be seen refuses all.
+        (format!("topics=waits,log&server=one&run={run}"), vec![]),
+    ];
+    for (name, role) in [("amy", "admin"), ("bob", "author"), ("cem", "runner"), ("dan", "auditor")]
+    {
+        let browser = member(&all.site, name, role).await;
+        for (topic, roles) in &topics {
+            let request = browser.request(Method::GET, &format!("/w/default/live?{topic}"));
+            let status = request.open().await.status();
+            let is_open = status == StatusCode::OK;
+            assert_eq!(is_open, roles.contains(&role), "{role}: {topic}: {status}");
+        }
+    }
+}
+
+/// X-M58: who may only send a message does not see the run by an answer that refuses the message.
+#[tokio::test]
+async fn x_m58_a_refused_message_shows_no_run() {
+    let all = Attacked::new().await;
+    let author = member(&all.site, "bob", "author").await;
+    let csrf = author.form_token("default").await;
+    let path = all.path("default", "runs/{run}/message");
+    let long = "x".repeat(9_000);
+    for text in ["", "%20", &long] {
+        let answer = author.post(&path, FORM, format!("csrf={csrf}&text={text}")).send().await;
+        assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{}", answer.text());
+        assert!(!answer.text().contains(super::SESSION), "{}", answer.text());
+        assert!(!answer.text().contains(all.value("{run}")), "{}", answer.text());
+    }
+}
