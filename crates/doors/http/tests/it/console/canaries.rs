@@ -191,11 +191,10 @@ async fn s27_no_live_event_has_a_planted_value() {
         let event = tokio::time::timeout(SOON, stream.next()).await.unwrap().unwrap();
         planted::said(&path, &event.data);
         assert!(event.data.starts_with(b"<hx-partial"), "{path}");
-        if topics.contains("server") {
+        if topics.ends_with(",servers") {
             all.site.api.post("/api/servers/talky/disable").await.succeeded();
             let event = tokio::time::timeout(SOON, stream.next()).await.unwrap().unwrap();
             planted::said(&path, &event.data);
-            all.site.api.post("/api/servers/talky/enable").await;
         }
     }
 }
