@@ -138,7 +138,8 @@ test('the log of a server has its line without the secret, also live', async () 
   const { origin } = new URL(page.url());
   await page.goto(`${origin}/w/default/servers/talky/log`);
   await page.getByText('is awake with').first().waitFor();
-  await site.daemon.api('/api/servers/talky/reconnect', 'POST');
+  // The program never answers, so that the request ends late.
+  site.daemon.api('/api/servers/talky/reconnect', 'POST').catch(() => undefined);
   await page.getByText('is awake with').nth(1).waitFor();
   isClean('the log', await readable(page));
 });
