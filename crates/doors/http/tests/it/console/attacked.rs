@@ -13,7 +13,7 @@ use crate::{
 pub(super) const HERE: &str = "/api/workspaces/default";
 
 /// The lists that say whether anything has changed.
-const LISTS: [&str; 13] = [
+const LISTS: [&str; 17] = [
     "mcp-servers",
     "capabilities",
     "agents",
@@ -27,6 +27,10 @@ const LISTS: [&str; 13] = [
     "members",
     "service-tokens",
     "policy",
+    "channels",
+    "webhooks",
+    "limits",
+    "audit/settings",
 ];
 
 /// A site with one of each object in the workspace `default`.
@@ -67,7 +71,22 @@ impl Attacked {
         let service = send("POST", "service-tokens", service).await;
         let mut tokens = vec![run.token.clone()];
         tokens.extend([&of_run, &client, &service].map(|made| text(made, "token")));
+        let member =
+            site.api.send("POST", "/api/principals", r#"{"name":"eve"}"#).await.succeeded();
+        let member = text(&member, "id");
+        send("PUT", &format!("members/{member}"), json!({ "roles": ["runner"] })).await;
+        let url = json!({ "value": "https://ops.example/canary-of-an-address" });
+        send("PUT", "secrets/OPSURL", url).await;
+        send("PUT", "secrets/OPSKEY", json!({ "value": "canary-of-a-webhook-key" })).await;
+        send("PUT", "channels/chat", json!({ "provider": "slack", "url": "${OPSURL}" })).await;
+        let webhook = json!({ "url": "${OPSURL}", "signing_key": "${OPSKEY}" });
+        send("PUT", "webhooks/hooks", webhook).await;
+        let services = site.api.get(&format!("{HERE}/service-tokens")).await;
         let objects = vec![
+            ("{member}", member),
+            ("{channel}", "chat".to_owned()),
+            ("{webhook}", "hooks".to_owned()),
+            ("{token}", text(&services["items"][0], "id")),
             ("{name}", "one".to_owned()),
             ("{request}", text(&asked, "grant_request_id")),
             ("{grant}", text(&grant, "id")),
@@ -142,8 +161,8 @@ impl Attacked {
 
 /// A value of the same form, which nothing has.
 pub(super) fn absent(value: &str) -> String {
-    let kinds = ["run", "ses", "grq", "gra", "cli", "mcl"];
-    match value.split_once('_').filter(|(kind, _)| kinds.contains(kind)) {
+    let is_id = |digits: &str| digits.len() > 8 && digits.bytes().all(|b| b.is_ascii_hexdigit());
+    match value.split_once('_').filter(|(_, digits)| is_id(digits)) {
         Some((kind, digits)) => format!("{kind}_{}", "e".repeat(digits.len())),
         None if value.bytes().all(|byte| byte.is_ascii_uppercase()) => "Z".repeat(value.len()),
         None => "z".repeat(value.len()),

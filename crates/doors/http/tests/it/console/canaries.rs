@@ -64,10 +64,6 @@ async fn planted_everywhere() -> Attacked {
     put(&at("mcp-servers/hidden?offline=true"), hidden).await;
     let agent = json!({ "mcpServers": { "hidden": { "ref": "hidden" } } });
     put(&at("agents/keeper"), agent).await;
-    put(&at("secrets/OPSURL"), json!({ "value": "https://ops.example/canary-of-a-channel" })).await;
-    put(&at("secrets/OPSKEY"), json!({ "value": "canary-of-a-webhook-key" })).await;
-    put(&at("webhooks/ops"), json!({ "url": "${OPSURL}", "signing_key": "${OPSKEY}" })).await;
-    put(&at("channels/chat"), json!({ "provider": "slack", "url": "${OPSURL}" })).await;
     let bound =
         json!({ "scope": "agent", "scope_id": "reader", "name": "TOKEN", "secret": "SOMEKEY" });
     let bound = site.api.send("POST", &at("env-bindings"), bound.to_string()).await;

@@ -100,6 +100,38 @@ fn route_of(page: &str, method: &str) -> [&'static str; 2] {
             ["DELETE", "~/users/{user}/mcp-tokens/{server}"]
         }
         ("POST", mine) if mine.starts_with("me/") => OWN,
+        (_, page) if page.starts_with("settings") => of_settings(page, method),
+        _ => panic!("{method} {page}: name the route of the API that has the same data or action"),
+    }
+}
+
+/// The same for the settings of a workspace.
+fn of_settings(page: &str, method: &str) -> [&'static str; 2] {
+    match (method, page) {
+        ("GET", "settings" | "settings/kept" | "settings/sign-in") => ["GET", "~"],
+        ("POST", "settings" | "settings/kept/events" | "settings/kept/contents") => ["PATCH", "~"],
+        ("POST", "settings/kept/audit") => ["PUT", "~/audit/settings"],
+        ("GET", "settings/members" | "settings/members/{member}/roles") => ["GET", "~/members"],
+        (_, "settings/members/new" | "settings/members/{member}/roles") => {
+            ["PUT", "~/members/{principal}"]
+        }
+        (_, "settings/members/{member}/remove") => ["DELETE", "~/members/{principal}"],
+        ("GET", "settings/limits") => ["GET", "~/limits"],
+        ("POST", "settings/limits") => ["PUT", "~/limits"],
+        ("GET", "settings/channels") => ["GET", "~/channels"],
+        (_, "settings/channels/new" | "settings/channels/{channel}/edit") => {
+            ["PUT", "~/channels/{name}"]
+        }
+        (_, "settings/channels/{channel}/remove") => ["DELETE", "~/channels/{name}"],
+        ("GET", "settings/webhooks") => ["GET", "~/webhooks"],
+        ("GET", "settings/webhooks/{webhook}/deliveries") => {
+            ["GET", "~/webhooks/{name}/deliveries"]
+        }
+        (_, "settings/webhooks/{webhook}/remove") => ["DELETE", "~/webhooks/{name}"],
+        (_, webhooks) if webhooks.starts_with("settings/webhooks/") => ["PUT", "~/webhooks/{name}"],
+        ("GET", "settings/tokens") => ["GET", "~/service-tokens"],
+        (_, "settings/tokens/new") => ["POST", "~/service-tokens"],
+        (_, "settings/tokens/{token}/revoke") => ["DELETE", "~/service-tokens/{id}"],
         _ => panic!("{method} {page}: name the route of the API that has the same data or action"),
     }
 }
