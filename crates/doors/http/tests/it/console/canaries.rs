@@ -68,7 +68,8 @@ async fn planted_everywhere() -> Attacked {
         json!({ "scope": "agent", "scope_id": "reader", "name": "TOKEN", "secret": "SOMEKEY" });
     let bound = site.api.send("POST", &at("env-bindings"), bound.to_string()).await;
     assert!(bound.status.is_success(), "{}", bound.text());
-    let notes = json!({ "kind": "remote_oauth", "url": "https://notes.example.com/mcp" });
+    let notes = "https://notes.example.com/mcp";
+    let notes = json!({ "kind": "remote_oauth", "url": notes, "name": "Notes" });
     put(&at("mcp-servers/notes?offline=true"), notes).await;
     let (workspace, server) = (WorkspaceId::default(), "notes".to_owned());
     let key = OAuthGrantKey { workspace, server, user: Some(site.ada.clone()) };
