@@ -7,7 +7,8 @@ use narthex_model::Role;
 use super::{
     FORM,
     approvals::member,
-    attacked::{Attacked, fields},
+    attacked::{Attacked, HERE, fields},
+    values,
 };
 
 const IN: &str = "/api/workspaces/{workspace}";
@@ -247,4 +248,57 @@ async fn x_m58_a_refused_message_shows_no_run() {
         assert!(!answer.text().contains(super::SESSION), "{}", answer.text());
         assert!(!answer.text().contains(all.value("{run}")), "{}", answer.text());
     }
+}
+
+/// D15: a call from a page is made with the rights of its human: a runner reaches no server of the
+/// configuration by it.
+#[tokio::test]
+async fn d15_the_playground_gives_no_rights() {
+    let all = Attacked::new().await;
+    let runner = member(&all.site, "cem", "runner").await;
+    let csrf = runner.form_token("default").await;
+    for page in ["play/call", "agents/{agent}/start"] {
+        let form = format!("csrf={csrf}&{}", fields(page));
+        let answer = runner.post(&all.path("default", page), FORM, form).send().await;
+        assert!(!answer.text().contains("The tool has answered"), "{page}: {}", answer.text());
+    }
+    let audit = format!("{HERE}/audit?kind=session.mcp.tool_called");
+    let calls = all.site.api.get(&audit).await;
+    let is_of_one = |call: &serde_json::Value| call["server"] == "one";
+    assert!(!calls["items"].as_array().unwrap().iter().any(is_of_one), "{calls}");
+}
+
+/// X-E82, X-M56: of two humans who look at the same request, the first decides; the other one
+/// changes nothing.
+#[tokio::test]
+async fn x_e82_of_two_humans_the_first_decides() {
+    let all = Attacked::new().await;
+    let amy = member(&all.site, "amy", "admin").await;
+    let ada = all.site.browser("ada").await;
+    let path = all.path("default", "approvals/{request}");
+    let mut forms = Vec::new();
+    for browser in [&ada, &amy] {
+        let page = browser.see(&path).await;
+        let consent = values(&page, "main form input[name=consent]", "value").remove(0);
+        let csrf = values(&page, "body", "data-csrf").remove(0);
+        forms.push(format!("csrf={csrf}&consent={consent}"));
+    }
+    let decide = format!("{path}/decide");
+    // The token of another human's page is none.
+    let [of_ada, of_amy]: [String; 2] = forms.try_into().unwrap();
+    let consent = of_ada.split("&consent=").nth(1).unwrap();
+    let csrf = of_amy.split('&').next().unwrap();
+    let stolen = format!("{csrf}&consent={consent}&decision=deny&denial=x");
+    assert_eq!(amy.post(&decide, FORM, stolen).send().await.status, StatusCode::CONFLICT);
+    let page = ada.see(&path).await;
+    let consent = values(&page, "main form input[name=consent]", "value").remove(0);
+    let csrf = values(&page, "body", "data-csrf").remove(0);
+    let approve = format!("csrf={csrf}&consent={consent}&decision=approve&scope=once");
+    let approved = ada.post(&decide, FORM, approve).send().await;
+    assert_eq!(approved.status, StatusCode::SEE_OTHER, "{}", approved.text());
+    let late = format!("{of_amy}&decision=deny&denial=no");
+    let late = amy.post(&decide, FORM, late).send().await;
+    assert_eq!(late.status, StatusCode::CONFLICT, "{}", late.text());
+    let requests = all.site.api.get(&format!("{HERE}/grant-requests")).await;
+    assert_eq!(requests["items"][0]["status"], "approved", "{requests}");
 }
