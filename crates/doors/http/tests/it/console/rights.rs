@@ -19,13 +19,44 @@ const OWN: [&str; 2] = ["", ""];
 /// The route of the API that has the data of a page, or does the same: its method, and its path, of
 /// which `~` is that of the workspace.
 fn route_of(page: &str, method: &str) -> [&'static str; 2] {
-    match (method, page) {
-        ("GET", "") => ["GET", "~/usage"],
-        ("GET", "approvals" | "connect" | "search" | "live") => OWN,
-        ("GET", "approvals/{request}") => ["GET", "~/grant-requests"],
-        (_, "approvals/{request}/decide" | "approvals/{request}/prove") => {
-            ["POST", "~/grant-requests/{id}/approve"]
+    let first = page.split('/').next().unwrap();
+    match (method, first) {
+        (_, "servers" | "tools" | "reload") => of_servers(page, method),
+        (_, "catalog" | "registry" | "secrets") => of_catalog(page, method),
+        (_, "capabilities" | "agents" | "new-capability" | "new-agent" | "play") => {
+            of_agents(page, method)
         }
+        (_, "runs" | "sessions" | "grants" | "approvals") => of_runs(page, method),
+        (_, "settings") => of_settings(page, method),
+        (_, "audit") => ["GET", "~/audit"],
+        ("GET", "") => ["GET", "~/usage"],
+        ("GET", "connect" | "search" | "live") => OWN,
+        // The machine of the daemon: for operators alone, as all of its settings.
+        ("POST", "connect") => ["GET", "/api/files"],
+        ("GET", "clients") => ["GET", "~/mcp-clients"],
+        ("POST", "clients") => ["DELETE", "~/mcp-clients/{id}"],
+        ("GET", "policy") => ["GET", "~/policy"],
+        ("POST", "policy") if page == "policy/save" => ["PUT", "~/policy"],
+        ("POST", "policy") => ["POST", "~/policy/check"],
+        ("GET", "me") => ["GET", "~/users/{user}/mcp-tokens"],
+        ("POST", "me") => match page {
+            "me/connections/{name}/connect" => {
+                ["POST", "~/users/{user}/mcp-tokens/{server}/connect"]
+            }
+            "me/connections/{name}/disconnect" => ["DELETE", "~/users/{user}/mcp-tokens/{server}"],
+            _ => OWN,
+        },
+        _ => unknown(page, method),
+    }
+}
+
+fn unknown(page: &str, method: &str) -> ! {
+    panic!("{method} {page}: name the route of the API that has the same data or action")
+}
+
+/// The same for servers of the configuration.
+fn of_servers(page: &str, method: &str) -> [&'static str; 2] {
+    match (method, page) {
         ("GET", "servers") => ["GET", "/api/servers"],
         ("POST", "reload") => ["POST", "/api/reload"],
         ("POST", "servers/{name}/disable") => ["POST", "/api/servers/{name}/disable"],
@@ -50,20 +81,33 @@ fn route_of(page: &str, method: &str) -> [&'static str; 2] {
             ["POST", "~/mcp-servers/{id}/definitions/reject"]
         }
         ("GET", "servers/{name}/calls") => ["GET", "~/audit"],
-        (_, "audit" | "audit/event" | "audit/export" | "audit/verify") => ["GET", "~/audit"],
-        ("GET", "servers/{name}/runs" | "runs") => ["GET", "~/runs"],
-        (_, "play" | "play/call" | "agents/{agent}/start") => ["POST", "~/runs"],
+        ("GET", "servers/{name}/runs") => ["GET", "~/runs"],
+        _ => unknown(page, method),
+    }
+}
+
+/// The same for the catalog, the registry and secrets.
+fn of_catalog(page: &str, method: &str) -> [&'static str; 2] {
+    match (method, page) {
         ("GET", "catalog") => ["GET", "~/mcp-servers"],
         ("GET", "catalog/{entry}") => ["GET", "~/mcp-servers/{id}"],
         (_, "catalog/new" | "catalog/new/save") => ["POST", "~/mcp-servers"],
         (_, "registry" | "registry/server" | "registry/add") => ["POST", "~/mcp-servers"],
-        (_, "catalog/{entry}/edit" | "catalog/{entry}/save") => ["PUT", "~/mcp-servers/{id}"],
         (_, "catalog/{entry}/remove" | "catalog/{entry}/delete") => {
             ["DELETE", "~/mcp-servers/{id}"]
         }
+        (_, entry) if entry.starts_with("catalog/{entry}/") => ["PUT", "~/mcp-servers/{id}"],
         ("GET", "secrets") => ["GET", "~/secrets"],
         (_, "secrets/new" | "secrets/{secret}/set") => ["PUT", "~/secrets/{name}"],
         (_, "secrets/{secret}/clear") => ["DELETE", "~/secrets/{name}"],
+        _ => unknown(page, method),
+    }
+}
+
+/// The same for capabilities, agents and calls from a page.
+fn of_agents(page: &str, method: &str) -> [&'static str; 2] {
+    match (method, page) {
+        (_, "play" | "play/call" | "agents/{agent}/start") => ["POST", "~/runs"],
         ("GET", "capabilities") => ["GET", "~/capabilities"],
         ("POST", "new-capability") => ["POST", "~/capabilities"],
         ("GET", "capabilities/{capability}") => ["GET", "~/capabilities/{id}"],
@@ -74,6 +118,20 @@ fn route_of(page: &str, method: &str) -> [&'static str; 2] {
         ("GET", "agents/{agent}") => ["GET", "~/agents/{id}"],
         ("POST", "agents/{agent}/edit") => ["PUT", "~/agents/{id}"],
         ("POST", "agents/{agent}/delete") => ["DELETE", "~/agents/{id}"],
+        _ => unknown(page, method),
+    }
+}
+
+/// The same for runs, sessions, grants and requests.
+fn of_runs(page: &str, method: &str) -> [&'static str; 2] {
+    match (method, page) {
+        // Members without the right see the connections and the definitions that wait for them.
+        ("GET", "approvals") => OWN,
+        ("GET", "approvals/{request}") => ["GET", "~/grant-requests"],
+        (_, "approvals/{request}/decide" | "approvals/{request}/prove") => {
+            ["POST", "~/grant-requests/{id}/approve"]
+        }
+        ("GET", "runs") => ["GET", "~/runs"],
         ("GET", "sessions") => ["GET", "~/sessions"],
         (_, "runs/{run}/ending" | "runs/{run}/end") => ["DELETE", "~/runs/{id}"],
         ("POST", "runs/{run}/message") => ["POST", "~/sessions/{id}/messages"],
@@ -86,23 +144,7 @@ fn route_of(page: &str, method: &str) -> [&'static str; 2] {
         ("POST", "sessions/{session}/resume") => ["POST", "~/sessions/{id}/resume"],
         ("GET", "grants") => ["GET", "~/grants"],
         ("GET", "grants/{grant}") => ["GET", "~/grants/{id}"],
-        // The machine of the daemon: for operators alone, as all of its settings.
-        ("POST", "connect/{name}/write" | "connect/{name}/undo") => ["GET", "/api/files"],
-        ("GET", "clients") => ["GET", "~/mcp-clients"],
-        ("POST", "clients/{name}/revoke") => ["DELETE", "~/mcp-clients/{id}"],
-        ("GET", "policy") => ["GET", "~/policy"],
-        ("POST", "policy/check" | "policy/preview") => ["POST", "~/policy/check"],
-        ("POST", "policy/save") => ["PUT", "~/policy"],
-        ("GET", "me") => ["GET", "~/users/{user}/mcp-tokens"],
-        ("POST", "me/connections/{name}/connect") => {
-            ["POST", "~/users/{user}/mcp-tokens/{server}/connect"]
-        }
-        ("POST", "me/connections/{name}/disconnect") => {
-            ["DELETE", "~/users/{user}/mcp-tokens/{server}"]
-        }
-        ("POST", mine) if mine.starts_with("me/") => OWN,
-        (_, page) if page.starts_with("settings") => of_settings(page, method),
-        _ => panic!("{method} {page}: name the route of the API that has the same data or action"),
+        _ => unknown(page, method),
     }
 }
 
@@ -133,7 +175,7 @@ fn of_settings(page: &str, method: &str) -> [&'static str; 2] {
         ("GET", "settings/tokens") => ["GET", "~/service-tokens"],
         (_, "settings/tokens/new") => ["POST", "~/service-tokens"],
         (_, "settings/tokens/{token}/revoke") => ["DELETE", "~/service-tokens/{id}"],
-        _ => panic!("{method} {page}: name the route of the API that has the same data or action"),
+        _ => unknown(page, method),
     }
 }
 
