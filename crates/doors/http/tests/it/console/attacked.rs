@@ -180,7 +180,7 @@ pub(super) fn fields(page: &str) -> &'static str {
         "agents/{agent}/start" => "prompt=x",
         "approvals/{request}/decide" => "consent=AAAA&decision=deny",
         "catalog/new/save" => "id=forged&shape=command&command=x&do=save",
-        "catalog/{entry}/save" => "shape=command&command=forged&do=save",
+        "catalog/{entry}/save" => "tag=stale&shape=command&command=forged&do=save",
         "catalog/{entry}/delete" => "force=on",
         "play/call" => "as=me&server=one&tool=echo&json=%7B%22message%22%3A%22x%22%7D&act=call",
         "policy/check" => "rules=&server=one&tool=echo",

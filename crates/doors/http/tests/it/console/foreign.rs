@@ -38,7 +38,9 @@ fn is_the_same(what: &str, theirs: &Answer, none: &Answer, names: [&str; 2]) {
     assert_eq!(theirs.status, none.status, "{what}");
     let [own, other] = names;
     let expected = without_marks(none.text()).replace(other, own);
-    assert_eq!(without_marks(theirs.text()), expected, "{what}");
+    let shown = without_marks(theirs.text());
+    let lines = shown.lines().zip(expected.lines()).find(|(one, other)| one != other);
+    assert!(shown == expected, "{what}: {lines:?}");
     let head = |answer: &Answer| {
         let text = format!("{:?}", answer.headers);
         text.replace(other, own)
