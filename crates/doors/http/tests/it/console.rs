@@ -2,10 +2,14 @@
 
 mod agents;
 mod approvals;
+mod attacked;
 mod audit;
+mod canaries;
 mod catalog;
 mod clients;
 mod connect;
+mod foreign;
+mod forgery;
 mod grants;
 mod home;
 mod me;
@@ -13,6 +17,7 @@ mod operator;
 mod play;
 mod policy;
 mod registry;
+mod rights;
 mod runs;
 mod secrets;
 mod server;
