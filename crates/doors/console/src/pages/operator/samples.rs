@@ -20,7 +20,11 @@ pub(crate) fn pages(more: &str) -> Vec<(&'static str, String)> {
     let empty = OperatorFilesPage { files: Vec::new(), settings: None, ..files(more) };
     let stays =
         OperatorDeletePage { stays: Some("it stays"), contents: Vec::new(), ..delete(more) };
+    let bare = OperatorDeletePage { contents: Vec::new(), ..delete(more) };
+    let none = OperatorWorkspacesPage { rows: Vec::new(), ..workspaces(more) };
     vec![
+        ("operator delete without objects", html(&bare)),
+        ("operator workspaces without any", html(&none)),
         ("operator", html(&daemon(more))),
         ("operator workspaces", html(&workspaces(more))),
         ("operator new", html(&new(more))),

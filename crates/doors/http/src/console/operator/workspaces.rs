@@ -128,7 +128,7 @@ fn row(viewer: &Viewer<'_>, one: &WorkspaceUse) -> WorkspaceRow {
 
 /// The sentence for the last action.
 fn told(query: &Query) -> Option<Told> {
-    let name = Words::within(query.text("name"), 100);
+    let name = Words::new(query.subject());
     let sentence = match query.text("done") {
         "create" => format!("The workspace {name} is created."),
         "delete" => format!("The workspace {name} is deleted. Its audit stays."),
