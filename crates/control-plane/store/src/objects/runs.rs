@@ -12,6 +12,8 @@ use narthex_model::{
     AgentType, EnvName, GrantId, Pid, PrincipalId, RunEnd, RunId, SessionId, WorkspaceId,
 };
 
+#[cfg(test)]
+pub(super) use self::searching::{BELOW, COUNT_LIVING};
 pub(super) use self::turns::take as take_turn;
 pub use self::{
     claims::{Awaited, Claim, Waiting},
