@@ -60,7 +60,7 @@ pub struct Counted {
 /// A number of runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Runs {
-    /// The number, up to the size of a page.
+    /// The number, up to 10,000.
     pub count: usize,
     /// True if more exist.
     pub has_more: bool,

@@ -56,10 +56,8 @@ const FILTERS: [(&str, &str, &str); 7] = [
 ];
 /// Number of rows of one page.
 const PAGE: usize = 50;
-/// Number of events that one page reads, at most, to find those with an outcome.
-const LOOKED_AT: usize = 1_000;
-/// Number of events read at a time.
-const BATCH: u32 = 200;
+/// Number of events that are read first, which is enough for a usual outcome, and then.
+const BATCHES: [u32; 2] = [200, 800];
 /// Maximum number of characters of a name in a row.
 const NAME_MAX: usize = 120;
 const WHOLE: &str = "attachment; filename=\"audit.jsonl\"";
@@ -125,7 +123,8 @@ async fn page(viewer: &Viewer<'_>, query: &Query, verified: Option<Verified>) ->
     Ok(answer::page(StatusCode::OK, html(&page)))
 }
 
-/// Reads events until a page is full. The store finds all filters but the outcome.
+/// Reads events until a page is full, at most [`BATCHES`]. The store finds all filters but the
+/// outcome.
 async fn look(viewer: &Viewer<'_>, query: &Query) -> Result<Looked, Problem> {
     let mut wanted = audit_query(query, Some(viewer.workspace.clone()))?;
     let outcome = query.text("outcome");
@@ -135,9 +134,9 @@ async fn look(viewer: &Viewer<'_>, query: &Query) -> Result<Looked, Problem> {
         let waiting = waiting(&page);
         return Ok(Looked { count: page.items.len(), items: page.items, next, waiting });
     }
-    wanted.limit = BATCH;
     let mut looked = Looked::default();
-    loop {
+    for limit in BATCHES {
+        wanted.limit = limit;
         let page = viewer.control().audit_list(&wanted).await?;
         looked.waiting = looked.waiting.or_else(|| waiting(&page));
         let (has_more, last) = (page.has_more, page.items.last().map(|item| item.place.clone()));
@@ -154,10 +153,11 @@ async fn look(viewer: &Viewer<'_>, query: &Query) -> Result<Looked, Problem> {
         }
         wanted.after.clone_from(&last);
         looked.next = last.filter(|_| has_more);
-        if looked.next.is_none() || looked.count >= LOOKED_AT {
-            return Ok(looked);
+        if looked.next.is_none() {
+            break;
         }
     }
+    Ok(looked)
 }
 
 fn waiting(page: &Found) -> Option<String> {

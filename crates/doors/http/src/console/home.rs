@@ -10,7 +10,6 @@ use narthex_console::{
 };
 use narthex_control::{AuditQuery, GrantRequestRow};
 use narthex_model::{ServerState, command::narthex};
-use narthex_runs::RunFilter;
 
 use super::{
     answer::{self, Answered},
@@ -43,12 +42,10 @@ pub(super) const TOPIC: Topic = Topic {
     parts: |viewer, _| Box::pin(parts(viewer)),
 };
 
-/// The kind of the row that counts all calls of a workspace.
-const WORKSPACE: &str = "workspace";
 /// Number of requests and of servers that the page shows.
 const SHOWN: usize = 10;
-/// Number of runs that are counted.
-const RUNS: u32 = 100;
+/// Number of runs that the store counts, at most.
+const RUNS: usize = 10_000;
 
 async fn show(viewer: &Viewer<'_>) -> Answered {
     let query = viewer.query(&[])?;
@@ -103,7 +100,7 @@ async fn now(viewer: &Viewer<'_>, waits: &Waits) -> Result<Now, Problem> {
         csrf: viewer.csrf.clone(),
         servers: viewer.sees_servers().then_some(Counted { all: on.len(), ready }),
         runs: runs(viewer).await?,
-        calls: calls(viewer).await?,
+        calls: Some(viewer.control().calls_today(&viewer.workspace).await?),
         requests: waits.requests.iter().take(SHOWN).map(asking).collect(),
         has_more_requests: waits.has_more || waits.requests.len() > SHOWN,
         held_back: waits.reviews.iter().map(|one| held_back(viewer, one)).collect(),
@@ -119,16 +116,10 @@ async fn runs(viewer: &Viewer<'_>) -> Result<Option<Runs>, Problem> {
     if !viewer.may(Access::Member(SEE_RUNS)) {
         return Ok(None);
     }
-    let active = RunFilter { status: Some(None), ..RunFilter::default() };
-    let page = runs.list(&viewer.workspace, active, 0, RUNS).await?;
-    Ok(Some(Runs { count: page.items.len(), has_more: page.next.is_some() }))
-}
-
-/// Number of calls in the workspace today, as the limits count them.
-async fn calls(viewer: &Viewer<'_>) -> Result<Option<u64>, Problem> {
-    let usage = viewer.control().usage(&viewer.workspace).await?;
-    let own = usage.rows.iter().find(|row| row.kind.as_str() == WORKSPACE);
-    Ok(own.map(|row| row.calls))
+    let living = runs.count_living(&viewer.workspace).await?;
+    let count = living.running.saturating_add(living.pending);
+    let count = usize::try_from(count).unwrap_or(usize::MAX);
+    Ok(Some(Runs { count, has_more: count >= RUNS }))
 }
 
 fn asking(row: &GrantRequestRow) -> Asking {

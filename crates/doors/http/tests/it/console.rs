@@ -16,6 +16,7 @@ mod runs;
 mod secrets;
 mod server;
 mod servers;
+mod sizes;
 mod tools;
 
 use std::collections::BTreeSet;
