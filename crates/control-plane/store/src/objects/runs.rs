@@ -12,14 +12,17 @@ use narthex_model::{
     AgentType, EnvName, GrantId, Pid, PrincipalId, RunEnd, RunId, SessionId, WorkspaceId,
 };
 
-#[cfg(test)]
-pub(super) use self::searching::{BELOW, COUNT_LIVING};
 pub(super) use self::turns::take as take_turn;
 pub use self::{
     claims::{Awaited, Claim, Waiting},
     reading::{LiveRun, RunFilter},
     searching::{LivingRuns, RunSearch},
     turns::{RunTurn, Turn},
+};
+#[cfg(test)]
+pub(super) use self::{
+    reading::PAGE_OF_SESSION,
+    searching::{BELOW, COUNT_LIVING},
 };
 use super::{
     grants, ms, now_ms,

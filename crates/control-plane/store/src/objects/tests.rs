@@ -9,7 +9,7 @@ use super::{
     children::STILL,
     heartbeats::BEATING,
     resting,
-    runs::{BELOW, COUNT_LIVING},
+    runs::{BELOW, COUNT_LIVING, PAGE_OF_SESSION},
 };
 use crate::{
     Store,
@@ -79,7 +79,7 @@ async fn active_runs_of_a_session_are_found_by_the_session() {
 }
 
 /// Statements of pages find their rows by an index that has little else, whatever the size of the
-/// workspace: the events of one run, the active runs, and the runs below one.
+/// workspace: the events of one run, the active runs, and the runs below one and of a session.
 #[tokio::test]
 async fn pages_read_no_more_rows_than_they_show() {
     let dir = tempfile::tempdir().unwrap();
@@ -93,6 +93,7 @@ async fn pages_read_no_more_rows_than_they_show() {
         (OLDER_OF_RUN, &[of_run][..]),
         (NEWER_OF_RUN, &[of_run]),
         (COUNT_LIVING, &["runs_by_end (ended_at=?)"]),
+        (PAGE_OF_SESSION, &["runs_by_session_and_end (workspace=? AND session=?)"]),
         (BELOW, &below),
     ] {
         let steps = plan(&store, statement).await;
