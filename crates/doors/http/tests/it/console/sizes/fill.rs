@@ -50,7 +50,7 @@ impl Filled {
         let runs = site.api.get(&format!("{HERE}/runs")).await;
         let run = RunId::parse(runs["items"][0]["run_id"].as_str().unwrap()).unwrap();
         let peer = server().await;
-        let filled = Self { site, run, peer: peer };
+        let filled = Self { site, run, peer };
         filled.add_servers(size.servers).await;
         for number in 1..=size.runs {
             filled.add_run(number).await;
@@ -118,6 +118,8 @@ impl Filled {
     }
 
     async fn add_calls(&self, count: usize) {
+        // No event of a run comes before it.
+        let began = SystemTime::now();
         let row = |number: usize| {
             let id = if number.is_multiple_of(2) { self.run } else { RunId::new(bytes(1)) };
             let document = json!({
@@ -129,7 +131,7 @@ impl Filled {
                 workspace: "default".to_owned(),
                 writer: "filler".to_owned(),
                 seq: number as u64,
-                happened_at: SystemTime::now() - Duration::from_millis((count - number) as u64),
+                happened_at: began + Duration::from_millis(number as u64),
                 kind: "session.mcp.tool_called".to_owned(),
                 actor: id.to_text(),
                 resource: String::new(),
