@@ -1,5 +1,5 @@
 //! The cost of the console of a large site: the time and the size of each page beside the request
-//! of the API with the same data, live updates, open pages that nobody looks at, and the
+//! of the API with the same data, live updates, open pages while nothing happens, and the
 //! instructions that open pages add to calls.
 //!
 //! The site is filled by what is measured itself: servers of a file, runs over REST, and calls at
