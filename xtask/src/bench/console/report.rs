@@ -40,10 +40,10 @@ pub(in crate::bench) fn write(out: &mut String, cost: Option<&ConsoleCost>) {
         out,
         format_args!(
             "`cargo xtask bench --only console` measures this part alone. {} servers with {}\n\
-             tools, {} active runs and {} calls in the audit, with the store in SQLite. Each page is\n\
-             loaded over one connection by a signed-in operator, and beside it the request of the\n\
-             API that the page names as the same. Times are from the request to the first byte:\n\
-             the median, and the greatest.\n\n",
+             tools, {} active runs and {} calls in the audit, with the store in SQLite. Each page\n\
+             is loaded over one connection by a signed-in operator, and beside it the request of\n\
+             the API that the page names as the same. Times are from the request to the first\n\
+             byte: the median, and the greatest.\n\n",
             size.servers, size.tools, size.runs, size.calls
         ),
     );
