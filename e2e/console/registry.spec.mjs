@@ -65,7 +65,7 @@ after(async () => {
 
 async function opened(options) {
   const person = await site.person(options);
-  await person.page.getByRole('link', { name: 'Registry' }).click();
+  await person.go('Registry');
   await person.page.getByRole('heading', { name: 'Registry', level: 1 }).waitFor();
   return person;
 }

@@ -26,7 +26,7 @@ use super::{
     servers::{ServerFilters, ServerList, ServerRow, Stage, Tested},
 };
 use crate::{
-    Account, Frame, NavLink, Told, Waiting, Workspaces, filters,
+    Account, Frame, NavLink, NavPlace, Told, Waiting, Workspaces, filters,
     parts::{
         Action, Empty, Filter, ICONS, Moment, Same, State, Words,
         form::{Field, Input, Origin},
@@ -157,11 +157,12 @@ pub fn frame() -> Frame {
 /// A frame whose texts end in another text.
 #[must_use]
 pub fn frame_of(more: &str) -> Frame {
-    let link = |path: &str, label, icon, is_current| NavLink {
+    let link = |path: &str, label, icon, group, place| NavLink {
         href: format!("/w/default/{path}"),
         label,
         icon,
-        is_current,
+        group,
+        place,
     };
     let team = ("team".to_owned(), words("The team", more));
     Frame {
@@ -172,8 +173,11 @@ pub fn frame_of(more: &str) -> Frame {
             all: vec![("default".to_owned(), words("default", "")), team],
         },
         nav: vec![
-            link("", "Home", "home", false),
-            link("servers", "Connected services", "plug", true),
+            link("", "Home", "home", "", NavPlace::Elsewhere),
+            link("servers", "Connected services", "plug", "", NavPlace::Here),
+            link("tools", "Tools", "list", "Servers", NavPlace::Elsewhere),
+            link("secrets", "Secrets", "lock", "Servers", NavPlace::Elsewhere),
+            link("audit", "Audit", "shield", "Rules and records", NavPlace::Elsewhere),
         ],
         waiting: Waiting { href: "/w/default/#waiting".to_owned(), count: Some(3) },
         me: Account { name: words("ada", more), way: "with a passkey" },

@@ -9,6 +9,7 @@ mod connect;
 mod grants;
 mod home;
 mod me;
+mod navigation;
 mod play;
 mod policy;
 mod registry;
@@ -211,14 +212,15 @@ async fn s18_pages_of_another_workspace_look_absent() {
     let nav = [
         "Home",
         "Approvals",
+        "Runs",
         "Playground",
         "Agents",
-        "Runs",
-        "Grants",
         "Connect a client",
+        "Grants",
         "My account",
     ];
     assert_eq!(all(&page, "nav.pages a"), nav);
+    assert!(all(&page, "nav.pages summary").is_empty(), "a link alone has no heading");
     assert_eq!(browser.look("/w/default/servers").await.status, StatusCode::FORBIDDEN);
     assert_eq!(browser.look("/w/default/search?q=one").await.status, StatusCode::OK);
     let found = browser.see("/w/default/search?q=one").await;
