@@ -30,8 +30,19 @@ pub struct Frame {
     pub live: Option<String>,
     /// The result of the last action.
     pub told: Option<Told>,
+    /// The pages and lists that belong to this one.
+    pub related: Vec<Related>,
     /// The page as a command and as a request.
     pub same: Option<Same>,
+}
+
+/// A link to a page, or to a list with a filter, that belongs to the open page.
+#[derive(Debug, Clone)]
+pub struct Related {
+    /// The address.
+    pub href: String,
+    /// The words.
+    pub label: Words,
 }
 
 /// The number of things that wait for the human. The event stream sends it again when it changes.

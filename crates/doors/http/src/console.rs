@@ -20,6 +20,7 @@ mod connect;
 mod frame;
 mod grants;
 mod home;
+mod links;
 mod live;
 mod me;
 mod nav;

@@ -77,9 +77,18 @@ pub struct CatalogRow {
 #[derive(Debug, Clone, Default)]
 pub struct Users {
     /// The first ones.
-    pub first: Vec<Words>,
+    pub first: Vec<User>,
     /// Number of further ones.
     pub more: usize,
+}
+
+/// An agent or a capability that attaches a server.
+#[derive(Debug, Clone)]
+pub struct User {
+    /// The kind and the name.
+    pub what: Words,
+    /// The path of its page, for those who may open it.
+    pub href: Option<String>,
 }
 
 /// One entry.

@@ -16,7 +16,7 @@ use super::{
     agents::{self, Effective},
     catalog::{self, form::EntryForm},
     fault::Fault,
-    home::{Asking, Counted, HeldBack, HomePage, Now, Runs, Step},
+    home::{Asking, Counted, HeldBack, HomePage, Now, Number, Runs, Step},
     runs::{
         self, RunList,
         trace::{CallList, Timeline},
@@ -26,7 +26,7 @@ use super::{
     servers::{ServerFilters, ServerList, ServerRow, Stage, Tested},
 };
 use crate::{
-    Account, Frame, NavLink, NavPlace, Told, Waiting, Workspaces, filters,
+    Account, Frame, NavLink, NavPlace, Related, Told, Waiting, Workspaces, filters,
     parts::{
         Action, Empty, Filter, ICONS, Moment, Same, State, Words,
         form::{Field, Input, Origin},
@@ -185,6 +185,10 @@ pub fn frame_of(more: &str) -> Frame {
         searched: words("", more),
         live: None,
         told: Some(Told { sentence: words("git is reconnecting.", more), is_failure: false }),
+        related: vec![Related {
+            href: "/w/default/audit?server=git".to_owned(),
+            label: words("Audit of git", more),
+        }],
         same: Some(Same::new(&format!("{}{more}", narthex("mcp list", &[])), "GET /api/servers")),
     }
 }
@@ -282,15 +286,21 @@ pub fn now_of(more: &str) -> Now {
     Now {
         csrf: "token".to_owned(),
         servers: Some(Counted { all: 4, ready: 1 }),
-        runs: Some(Runs { count: 2, has_more: false }),
-        calls: Some(1_284),
+        runs: Some(Runs { running: number(2, "runs?status=running"), pending: number(1, "runs") }),
+        calls: Some(number(1_284, "audit?kind=session.mcp.tool_called")),
         requests: vec![asking("tool scope repo.write"), asking("to start the agent tester")],
         has_more_requests: true,
         held_back: vec![held_back],
         broken: broken.collect(),
         more_broken: 4,
-        list: "/w/default/servers".to_owned(),
+        ready: "/w/default/servers?state=ready".to_owned(),
+        unready: "/w/default/servers?state=unready".to_owned(),
+        approvals: "/w/default/approvals".to_owned(),
     }
+}
+
+fn number(count: u64, rest: &str) -> Number {
+    Number { count, href: Some(format!("/w/default/{rest}")) }
 }
 
 /// The first page on the first day.
@@ -305,8 +315,8 @@ pub fn first_day() -> HomePage {
     };
     let now = Now {
         servers: Some(Counted { all: 1, ready: 1 }),
-        runs: Some(Runs { count: 0, has_more: false }),
-        calls: Some(0),
+        runs: Some(Runs { running: number(0, "runs"), pending: number(0, "runs") }),
+        calls: Some(Number { count: 0, href: None }),
         requests: Vec::new(),
         has_more_requests: false,
         held_back: Vec::new(),

@@ -23,6 +23,7 @@ use narthex_control::{CatalogObject, CatalogServers};
 use narthex_model::command::narthex;
 use serde_json::Value;
 
+pub(super) use self::paths::path;
 use self::{
     draft::Shape,
     paths::{CHANGE, READ, row, sees_all, target},

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{
     CatalogEditPage, CatalogEntryPage, CatalogPage, CatalogRemovePage, CatalogRow, FileServers,
-    Key, Users, Written,
+    Key, User, Users, Written,
     form::{EntryForm, Line, Outcome, Paste, Row, ShapeFields, Taken},
 };
 use crate::{
@@ -40,7 +40,13 @@ pub fn row(more: &str) -> CatalogRow {
         is_disabled: true,
         faults: 1,
         never_starts: Some(words("starting a container image is not supported yet", more)),
-        users: Users { first: vec![words("agent reader", more)], more: 3 },
+        users: Users {
+            first: vec![User {
+                what: words("agent reader", more),
+                href: Some("/w/default/agents/reader".to_owned()),
+            }],
+            more: 3,
+        },
         made_by: Some(words("reader", more)),
     }
 }

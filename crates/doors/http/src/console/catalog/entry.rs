@@ -19,6 +19,7 @@ use crate::{
     console::{
         answer::{self, Answered},
         frame::{Head, frame},
+        links::Links,
         viewer::Viewer,
     },
     problem::Problem,
@@ -71,6 +72,10 @@ async fn page(
     };
     let mut frame = frame(viewer, head).await?;
     frame.told = told;
+    let of_it = &[("server", &**id)];
+    let related = Links::of(viewer).agents("Agents that attach it", of_it);
+    let related = related.capabilities("Capabilities that attach it", of_it);
+    frame.related = related.audit("Its changes", &[("resource", id)]).found();
     let definition = server_definition(object, sees_all(viewer));
     let draft = Draft::of_definition(&definition);
     let shown = shown(definition, &draft);

@@ -1,7 +1,7 @@
 //! The addresses of the catalog's pages, and the rows that lead there.
 
 use narthex_console::{
-    pages::catalog::{CatalogRow, Users},
+    pages::catalog::{CatalogRow, User, Users},
     parts::Words,
 };
 use narthex_control::{CatalogObject, CatalogUser, never_starts};
@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::draft::Shape;
 use crate::{
     Access,
-    console::viewer::Viewer,
+    console::{links, viewer::Viewer},
     routes::{ADMIN, AUTHOR},
     servers::{sees_all_of, server_definition},
 };
@@ -29,7 +29,7 @@ const USERS: usize = 5;
 const TARGET_MAX: usize = 200;
 
 /// The path of the page of an entry, or of one of its actions.
-pub(super) fn path(viewer: &Viewer<'_>, id: &str, verb: &str) -> String {
+pub(in crate::console) fn path(viewer: &Viewer<'_>, id: &str, verb: &str) -> String {
     let mut segment = utf8_percent_encode(id, ESCAPED).to_string();
     // Entries of this name would have the address of the form for new ones.
     if segment == "new" {
@@ -70,15 +70,20 @@ pub(super) fn row(
         faults: object.errors.len(),
         never_starts: never_starts(&definition).map(|why| Words::new(&why)),
         users: Users {
-            first: users.iter().take(USERS).map(user).collect(),
+            first: users.iter().take(USERS).map(|one| user(viewer, one)).collect(),
             more: users.len().saturating_sub(USERS),
         },
         made_by: made_by.map(|agent| Words::within(agent, 100)),
     }
 }
 
-fn user(user: &CatalogUser) -> Words {
-    Words::within(&format!("{} {}", user.kind, user.name), 120)
+fn user(viewer: &Viewer<'_>, user: &CatalogUser) -> User {
+    let href = match user.kind {
+        CatalogKind::Agent => links::agent(viewer, &user.name),
+        CatalogKind::Capability => links::capability(viewer, &user.name),
+        CatalogKind::Server => None,
+    };
+    User { what: Words::within(&format!("{} {}", user.kind, user.name), 120), href }
 }
 
 /// The address, the program with its arguments, or the image of a definition.

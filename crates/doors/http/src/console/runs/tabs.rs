@@ -49,6 +49,7 @@ async fn framed(
     head: Head,
 ) -> Result<(narthex_console::Frame, narthex_console::pages::runs::tabs::RunTop), Problem> {
     let mut frame = frame(viewer, head).await?;
+    frame.related = one.related(viewer);
     let top = one.top(viewer);
     let live = vec![frame::live(&frame), One::live(&top)];
     frame.live = Some(live::address(viewer, live, &one.with_path(query)));

@@ -79,6 +79,7 @@ pub(super) async fn show(viewer: &Viewer<'_>) -> Answered {
         )),
     };
     let mut frame = frame(viewer, head).await?;
+    frame.related = one.related(viewer);
     let top = one.top(viewer);
     let calls = Live { topic: &TOPIC, parts: parts_of(&one, &read, is_timeline) };
     let older = read.next.as_ref().map(|place| {
