@@ -14,9 +14,10 @@ use narthex_model::{ServerState, command::narthex};
 pub use self::items::items_of;
 use super::{
     agents::{self, Effective},
-    catalog::{self, form::EntryForm},
+    catalog::{self, CatalogRow, form::EntryForm},
     fault::Fault,
     home::{Asking, Counted, HeldBack, HomePage, Now, Number, Runs, Step},
+    registry::{self, FoundRow, WayPart},
     runs::{
         self, RunList,
         trace::{CallList, Timeline},
@@ -62,6 +63,9 @@ pub struct KitchenSink {
     calls: CallList,
     timeline: Timeline,
     items: Vec<Item>,
+    entries: Vec<CatalogRow>,
+    found: Vec<FoundRow>,
+    ways: Vec<WayPart>,
 }
 
 /// The page with samples.
@@ -102,6 +106,9 @@ pub fn sample_of(more: &str) -> KitchenSink {
         calls: CallList { rows: runs::samples::calls_of(more) },
         timeline: runs::samples::timeline_of(more),
         items: items_of(more),
+        entries: vec![catalog::samples::row(more)],
+        found: vec![registry::samples::row(more)],
+        ways: registry::samples::ways(more),
     }
 }
 

@@ -43,10 +43,13 @@ pub(super) async fn show(viewer: &Viewer<'_>) -> Answered {
         None => stored(viewer, &id).await?,
     };
     let users = all.users.get(&object.id).map_or(&[][..], Vec::as_slice);
-    let told = (query.text("done") == "saved").then(|| Told {
-        sentence: Words::new(&format!("{} is saved.", object.id)),
-        is_failure: false,
-    });
+    let sentence = match query.text("done") {
+        "saved" => Some(format!("{} is saved.", object.id)),
+        "enabled" => Some(format!("{} is enabled: runs that begin from now on get it.", object.id)),
+        "added" => Some(format!("{} is in the catalog as a draft: enable it below.", object.id)),
+        _ => None,
+    };
+    let told = sentence.map(|text| Told { sentence: Words::new(&text), is_failure: false });
     page(viewer, &object, users, told).await
 }
 

@@ -1,15 +1,15 @@
 //! The addresses of the catalog's pages, and the rows that lead there.
 
 use narthex_console::{
-    pages::catalog::{CatalogRow, User, Users},
-    parts::Words,
+    pages::catalog::{CatalogRow, Off, User, Users},
+    parts::{Action, Words},
 };
 use narthex_control::{CatalogObject, CatalogUser, never_starts};
 use narthex_model::CatalogKind;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
-use super::draft::Shape;
+use super::{draft::Shape, value::is_disabled};
 use crate::{
     Access,
     console::{links, viewer::Viewer},
@@ -66,7 +66,10 @@ pub(super) fn row(
         shape: Shape::of(&definition).map(Shape::label),
         target: target(&definition).map(|target| Words::within(&target, TARGET_MAX)),
         keys,
-        is_disabled: definition.get("disabled").is_some_and(|flag| *flag == Value::Bool(true)),
+        off: is_disabled(&definition).then(|| Off {
+            is_draft: is_first(object),
+            enable: viewer.may(CHANGE).then(|| enable(viewer, &object.id)),
+        }),
         faults: object.errors.len(),
         never_starts: never_starts(&definition).map(|why| Words::new(&why)),
         users: Users {
@@ -84,6 +87,17 @@ fn user(viewer: &Viewer<'_>, user: &CatalogUser) -> User {
         CatalogKind::Server => None,
     };
     User { what: Words::within(&format!("{} {}", user.kind, user.name), 120), href }
+}
+
+/// The button that enables an entry. A refusal is answered with the form of the entry.
+fn enable(viewer: &Viewer<'_>, id: &str) -> Action {
+    let hint = "runs that begin from now on get it, if their agent attaches it";
+    Action::new(path(viewer, id, "enable"), "Enable", hint).primary().page()
+}
+
+/// True for an entry that nothing has changed since it was added.
+pub(super) fn is_first(object: &CatalogObject) -> bool {
+    object.revision <= 1
 }
 
 /// The address, the program with its arguments, or the image of a definition.
