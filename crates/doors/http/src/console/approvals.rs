@@ -203,7 +203,9 @@ fn empty(viewer: &Viewer<'_>, status: &str, agent: &str) -> Empty {
     Empty {
         title,
         sentence: sentence.to_owned(),
-        example: None,
+        example: is_first.then(|| {
+            narthex("grants pending", &[]).in_workspace(viewer.workspace.as_str()).to_string()
+        }),
         page: is_first.then_some("docs/guides/approvals.md"),
     }
 }

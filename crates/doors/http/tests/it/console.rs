@@ -6,8 +6,10 @@ mod audit;
 mod catalog;
 mod clients;
 mod connect;
+mod framed;
 mod grants;
 mod home;
+mod links;
 mod me;
 mod navigation;
 mod play;
@@ -124,8 +126,8 @@ impl Browser<'_> {
     }
 }
 
-/// Each page has a title of its own, one heading, the frame, and the policy; nothing leads to
-/// another host.
+/// Each page has a title of its own, one heading, the frame with its parts, and the policy; nothing
+/// leads to another host.
 #[tokio::test]
 async fn each_page_has_a_title_a_heading_and_the_policy() {
     let site = site().await;
@@ -153,6 +155,7 @@ async fn each_page_has_a_title_a_heading_and_the_policy() {
                 assert!(to.starts_with('/') || to.starts_with('#'), "{path}: {to}");
             }
         }
+        framed::check(&site, &path, &page).await;
         for file in values(&page, "[src]", "src") {
             assert_eq!(browser.look(&file).await.status, StatusCode::OK, "{file}");
         }

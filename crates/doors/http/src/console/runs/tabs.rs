@@ -79,8 +79,11 @@ pub(super) async fn children(viewer: &Viewer<'_>) -> Answered {
     let list = RunList { rows: as_tree(&element(one.id), rows.iter().map(row).collect()) };
     let empty = Empty {
         title: "No children",
-        sentence: "This run has created no other run.".to_owned(),
-        example: None,
+        sentence:
+            "A child is a run that an agent has created for a part of its work. This run has \
+                   created no other run."
+                .to_owned(),
+        example: Some(command.to_string()),
         page: Some("docs/concepts/children.md"),
     };
     let tabs = one.tabs(viewer, "children");

@@ -67,9 +67,11 @@ pub(super) async fn show(viewer: &Viewer<'_>) -> Answered {
         next,
         empty: Empty {
             title: "No call",
-            sentence: "None of the searched requests was one to this server.".to_owned(),
+            sentence: "A request of a client or a run to this server is a call. None of the \
+                       searched requests was one to this server."
+                .to_owned(),
             example: Some(narthex("tools {}", &[&name]).to_string()),
-            page: None,
+            page: Some("docs/reference/audit.md"),
         },
     };
     Ok(answer::page(StatusCode::OK, html(&page)))

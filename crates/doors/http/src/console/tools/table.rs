@@ -194,11 +194,16 @@ fn empty(viewer: &Viewer<'_>, listed: &Listed<'_>) -> Empty {
         page: None,
     };
     if !viewer.sees_servers() {
-        return nothing(
-            "No tools in this workspace",
-            "Runs of this workspace get their servers from its catalog. The tools of a run are \
-             known once it has begun.",
-        );
+        let list = narthex("servers list", &[]).in_workspace(viewer.workspace.as_str());
+        return Empty {
+            example: Some(list.to_string()),
+            page: Some("docs/guides/catalog.md"),
+            ..nothing(
+                "No tools in this workspace",
+                "Runs of this workspace get their servers from its catalog. The tools of a run \
+                 are known once it has begun.",
+            )
+        };
     }
     match listed.all {
         0 => Empty {
