@@ -20,8 +20,10 @@ mod connect;
 mod frame;
 mod grants;
 mod home;
+mod links;
 mod live;
 mod me;
+mod nav;
 mod page;
 mod play;
 mod policy;
@@ -42,7 +44,7 @@ use std::sync::Arc;
 
 use http::{HeaderValue, Method, StatusCode, header, request::Parts};
 use narthex_console::{
-    NavLink, assets, html,
+    assets, html,
     pages::{fault::FaultPage, kitchen_sink},
     parts::Words,
 };
@@ -71,7 +73,7 @@ use crate::{
 /// The beginning of the paths of pages.
 const WORKSPACES: &str = "/w/";
 
-/// All pages, by file. The order is that of the navigation.
+/// All pages, by file. The order of the navigation is that of [`nav::GROUPS`].
 const PAGES: Table = Table(&[
     home::PAGES,
     approvals::PAGES,
@@ -205,7 +207,7 @@ async fn to_human(
         Wanted::File(_) | Wanted::Samples => return Err(nothing()),
     };
     let (workspace, spot) = (open(browser, workspace, &signed_in)?, PAGES.find(rest));
-    let nav = nav(&spot, &workspace, &Principal::Human(signed_in.clone()));
+    let nav = nav::links(PAGES, &spot, &workspace, &Principal::Human(signed_in.clone()));
     let place = Place { workspace, segments: spot.segments, nav };
     let csrf = browser.control.form_token(token);
     let viewer = Viewer::new(door, browser, place, signed_in, csrf);
@@ -247,22 +249,6 @@ fn open(
     }
     browser.control.workspace(&workspace)?;
     Ok(workspace)
-}
-
-/// The links to the pages that the human may open.
-fn nav(spot: &Spot<'_>, workspace: &WorkspaceId, principal: &Principal) -> Vec<NavLink> {
-    let here = spot.page(&Method::GET).map(|page| page.path);
-    let may = |page: &&Page| authorize(page.access, principal, || Ok(workspace.clone())).is_ok();
-    let link = |page: &Page| {
-        let nav = page.nav?;
-        Some(NavLink {
-            href: format!("{WORKSPACES}{workspace}/{}", page.path),
-            label: nav.label,
-            icon: nav.icon,
-            is_current: here == Some(page.path),
-        })
-    };
-    PAGES.all().filter(may).filter_map(link).collect()
 }
 
 /// The page of a place, if the human may open it.

@@ -10,9 +10,12 @@ mod clients;
 mod connect;
 mod foreign;
 mod forgery;
+mod framed;
 mod grants;
 mod home;
+mod links;
 mod me;
+mod navigation;
 mod play;
 mod policy;
 mod registry;
@@ -128,8 +131,8 @@ impl Browser<'_> {
     }
 }
 
-/// Each page has a title of its own, one heading, the frame, and the policy; nothing leads to
-/// another host.
+/// Each page has a title of its own, one heading, the frame with its parts, and the policy; nothing
+/// leads to another host.
 #[tokio::test]
 async fn each_page_has_a_title_a_heading_and_the_policy() {
     let site = site().await;
@@ -157,6 +160,7 @@ async fn each_page_has_a_title_a_heading_and_the_policy() {
                 assert!(to.starts_with('/') || to.starts_with('#'), "{path}: {to}");
             }
         }
+        framed::check(&site, &path, &page).await;
         for file in values(&page, "[src]", "src") {
             assert_eq!(browser.look(&file).await.status, StatusCode::OK, "{file}");
         }
@@ -216,14 +220,15 @@ async fn s18_pages_of_another_workspace_look_absent() {
     let nav = [
         "Home",
         "Approvals",
+        "Runs",
         "Playground",
         "Agents",
-        "Runs",
-        "Grants",
         "Connect a client",
+        "Grants",
         "My account",
     ];
     assert_eq!(all(&page, "nav.pages a"), nav);
+    assert!(all(&page, "nav.pages summary").is_empty(), "a link alone has no heading");
     assert_eq!(browser.look("/w/default/servers").await.status, StatusCode::FORBIDDEN);
     assert_eq!(browser.look("/w/default/search?q=one").await.status, StatusCode::OK);
     let found = browser.see("/w/default/search?q=one").await;
