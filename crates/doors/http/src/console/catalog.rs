@@ -55,7 +55,7 @@ const PAGE: usize = 40;
 const KNOWN: [&str; 5] = ["q", "is", "after", "done", "name"];
 /// The filters beside those by shape.
 const STATES: [(&str, &str); 3] =
-    [("disabled", "disabled"), ("unusable", "cannot be used"), ("unused", "attached by nothing")];
+    [("disabled", "disabled"), ("unusable", "cannot be used"), ("unused", "not attached")];
 
 async fn list(viewer: &Viewer<'_>) -> Answered {
     let query = viewer.query(&KNOWN)?;

@@ -42,8 +42,12 @@ pub(super) async fn show(viewer: &Viewer<'_>) -> Answered {
         None => stored(viewer, &id).await?,
     };
     let users = all.users.get(&object.id).map_or(&[][..], Vec::as_slice);
+    let next = match users.is_empty() {
+        true => " Attach it to an agent or a capability: its runs start it.",
+        false => "",
+    };
     let told = (query.text("done") == "saved").then(|| Told {
-        sentence: Words::new(&format!("{} is saved.", object.id)),
+        sentence: Words::new(&format!("{} is saved.{next}", object.id)),
         is_failure: false,
     });
     page(viewer, &object, users, told).await
