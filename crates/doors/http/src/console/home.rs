@@ -179,7 +179,7 @@ async fn steps(viewer: &Viewer<'_>, now: &Now) -> Result<Vec<Step>, Problem> {
             title: "Make a call",
             sentence: "Ask your client for something that needs a tool, or call one yourself.",
             href: viewer.path("play"),
-            label: "Open the Playground",
+            label: "Call a tool",
             command: narthex("tools", &[]).to_string(),
             is_done: has_called,
         },
