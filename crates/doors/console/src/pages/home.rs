@@ -32,8 +32,12 @@ pub struct Now {
     pub servers: Option<Counted>,
     /// The number of active runs; `None` for a human who may not see them.
     pub runs: Option<Runs>,
+    /// The path of the list of runs.
+    pub runs_path: String,
     /// Number of calls in the workspace today; `None` if it is unknown.
     pub calls: Option<u64>,
+    /// The address of the calls in the audit; `None` for a human who may not read it.
+    pub calls_path: Option<String>,
     /// The requests that wait for a decision, the oldest first.
     pub requests: Vec<Asking>,
     /// True if more requests wait.

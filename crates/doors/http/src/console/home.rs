@@ -26,7 +26,7 @@ use crate::{
     Access,
     deciding::approval_path,
     problem::Problem,
-    routes::{EVERY, SEE_RUNS},
+    routes::{AUDIT, EVERY, SEE_RUNS},
 };
 
 /// The page.
@@ -103,7 +103,11 @@ async fn now(viewer: &Viewer<'_>, waits: &Waits) -> Result<Now, Problem> {
         csrf: viewer.csrf.clone(),
         servers: viewer.sees_servers().then_some(Counted { all: on.len(), ready }),
         runs: runs(viewer).await?,
+        runs_path: viewer.path("runs?status=running"),
         calls: calls(viewer).await?,
+        calls_path: viewer
+            .may(Access::Member(AUDIT))
+            .then(|| viewer.path(&format!("audit?kind={}", kind::TOOL_CALLED))),
         requests: waits.requests.iter().take(SHOWN).map(asking).collect(),
         has_more_requests: waits.has_more || waits.requests.len() > SHOWN,
         held_back: waits.reviews.iter().map(|one| held_back(viewer, one)).collect(),
