@@ -286,7 +286,7 @@ fn head(viewer: &Viewer<'_>, chosen: &Chosen, arguments: &Settled) -> Head {
     };
     Head {
         title: Words::new("Playground"),
-        sentence: "A call of a tool, on the path of every call: permits, gates and records count.",
+        sentence: "Calls a tool as a client would: grants, rules, limits and the audit count.",
         same: Some(Same::new(&command.to_string(), &request)),
     }
 }
