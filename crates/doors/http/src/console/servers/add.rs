@@ -73,14 +73,12 @@ pub(super) async fn add(viewer: &Viewer<'_>, body: RequestBody) -> Answered {
         Ok(read) => read,
         Err(fault) => return page(viewer, sent, fault.into(), refused).await,
     };
-    let name = match (sent.name.trim(), read.name) {
-        ("", Some(name)) => name,
-        ("", None) => {
-            let name = Some("Give the server a name.".to_owned());
-            return page(viewer, sent, Faults { name, ..Faults::default() }, refused).await;
-        }
-        (name, _) => name.to_owned(),
-    };
+    let given = sent.name.trim().to_owned();
+    let name = if given.is_empty() { read.name.unwrap_or_default() } else { given };
+    if name.is_empty() {
+        let name = Some("Give the server a name.".to_owned());
+        return page(viewer, sent, Faults { name, ..Faults::default() }, refused).await;
+    }
     if !viewer.sees_servers() {
         return Err(nothing());
     }
