@@ -144,12 +144,28 @@ fn of_servers(text: &str) -> Vec<(&'static str, String)> {
         list: kitchen_sink::list_of(text),
         filtered: text.chars().take(200).collect(),
         path: back(),
+        add: Some("/w/default/add-server".to_owned()),
         reload: Some(crate::parts::Action::new(back(), "Read the files again", text)),
     };
     let tested = kitchen_sink::tested_of(text);
     let part = servers::TestedPart { tested: tested.clone() };
     let test = servers::ServerTestPage { frame: frame(), tested, back: back() };
-    vec![("servers", html(&list)), ("server test", html(&test)), ("server test part", html(&part))]
+    let more: String = text.chars().take(200).collect();
+    let area = crate::parts::form::Input::area(&more, 5);
+    let add = servers::add::ServerAddPage {
+        frame: frame(),
+        path: "/w/default/add-server".to_owned(),
+        back: back(),
+        registry: Some("/w/default/registry".to_owned()),
+        catalog: Some("/w/default/catalog".to_owned()),
+        fields: vec![crate::parts::form::Field::new("server", &more, area).fault(Some(&more))],
+    };
+    vec![
+        ("servers", html(&list)),
+        ("server add", html(&add)),
+        ("server test", html(&test)),
+        ("server test part", html(&part)),
+    ]
 }
 
 /// The pages of one server.
