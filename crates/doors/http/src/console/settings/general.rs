@@ -134,8 +134,11 @@ fn fields(values: &Values, faults: &Faults) -> Vec<Field> {
     vec![
         fault(Field::new("name", "Name", Input::line(&values.name)), "name")
             .help("The name that people read."),
-        fault(Field::new("runtime_requests", "Runs may ask for grants", requests), "runtime_requests")
-            .help("Without this, a call that needs a grant is refused, and no human is asked."),
+        fault(
+            Field::new("runtime_requests", "Runs may ask for grants", requests),
+            "runtime_requests",
+        )
+        .help("Without this, a call that needs a grant is refused, and no human is asked."),
         fault(
             Field::new(
                 "oauth_on_orchestrators",

@@ -73,7 +73,9 @@ pub(super) async fn set_events(viewer: &Viewer<'_>, body: RequestBody) -> Answer
     let days = text.parse::<u64>().ok();
     if days.is_some_and(|days| is_less(days, now.into())) && !tab::is_sure(&sent) {
         let effects = vec![
-            format!("Events of sessions that ended more than {text} days ago are removed for good."),
+            format!(
+                "Events of sessions that ended more than {text} days ago are removed for good."
+            ),
             "The traces and messages of these sessions lose them. The audit stays.".to_owned(),
         ];
         let form = Form::new(viewer.path("settings/kept/events"), &viewer.csrf, "Keep less")
@@ -100,9 +102,7 @@ pub(super) async fn set_contents(viewer: &Viewer<'_>, body: RequestBody) -> Answ
             let verb = if is_on { "contents_on" } else { "contents_off" };
             tab::done(viewer, TAB, verb, "")
         }
-        Some(faults) => {
-            made(viewer, &Values::now(viewer).await?, &faults)?.answer(viewer).await
-        }
+        Some(faults) => made(viewer, &Values::now(viewer).await?, &faults)?.answer(viewer).await,
     }
 }
 
@@ -126,8 +126,7 @@ pub(super) async fn set_audit(viewer: &Viewer<'_>, body: RequestBody) -> Answere
     let (control, workspace) = (viewer.control(), Some(&viewer.workspace));
     let wanted = AuditSettings { kept_days, kept_events };
     let now = control.audit_settings(workspace).await?;
-    let is_less =
-        is_less(kept_days, now.kept_days) || is_less(kept_events, now.kept_events);
+    let is_less = is_less(kept_days, now.kept_days) || is_less(kept_events, now.kept_events);
     if is_less && !tab::is_sure(&sent) {
         return ask_audit(viewer, &now, &texts).await;
     }
@@ -227,8 +226,10 @@ fn made(viewer: &Viewer<'_>, values: &Values, faults: &Faults) -> Result<Made, P
     let contents =
         Field::new("audits_contents", "The audit has contents of calls", Input::Check { is_on })
             .fault(faults.at("audits_contents").as_deref())
-            .help("Arguments and answers of later calls, also of active runs. Known secrets are \
-                   removed; other private data is not.");
+            .help(
+                "Arguments and answers of later calls, also of active runs. Known secrets are \
+                   removed; other private data is not.",
+            );
     let sentence = "Without it, an event of a call says who called what, and how it ended.";
     cards.push(Card::new(
         "contents",

@@ -72,13 +72,19 @@ pub(super) fn reference(name: &str) -> String {
 pub(super) fn secret(viewer: &Viewer<'_>, name: Option<&SecretName>) -> Cell {
     match name {
         None => Cell::new("none"),
-        Some(name) => {
-            Cell::new(name.as_str()).to(Some(tab::address(viewer, "secrets", &[("q", name.as_str())])))
-        }
+        Some(name) => Cell::new(name.as_str()).to(Some(tab::address(
+            viewer,
+            "secrets",
+            &[("q", name.as_str())],
+        ))),
     }
 }
 
 /// The fault of a name that a new object cannot have, since there is one.
 pub(super) fn taken(what: &str) -> Faults {
-    Faults::one("name", &format!("there is a {what} of this name"), "open it in the list to change it")
+    Faults::one(
+        "name",
+        &format!("there is a {what} of this name"),
+        "open it in the list to change it",
+    )
 }

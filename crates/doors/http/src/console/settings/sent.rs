@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use narthex_console::{parts::form::line_breaks, parts::Words};
+use narthex_console::{parts::Words, parts::form::line_breaks};
 use narthex_model::ErrorKind;
 use serde::Deserialize;
 

@@ -145,7 +145,9 @@ fn is_local(row: &narthex_registry::ServerRow, name: &str) -> bool {
 fn href(viewer: &Viewer<'_>, snapshot: &Snapshot, row: &UsageRow) -> Option<String> {
     let name = tab::encoded(&row.name);
     match row.kind.as_str() {
-        "agent" => viewer.may(Access::Member(READER)).then(|| viewer.path(&format!("agents/{name}"))),
+        "agent" => {
+            viewer.may(Access::Member(READER)).then(|| viewer.path(&format!("agents/{name}")))
+        }
         "server" => {
             viewer.may(Access::Member(AUTHOR)).then(|| viewer.path(&format!("catalog/{name}")))
         }
