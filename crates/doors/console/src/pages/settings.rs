@@ -188,7 +188,7 @@ pub struct SettingsTokenPage {
     pub token: Secret,
     /// Facts about it.
     pub facts: Vec<(&'static str, Cell)>,
-    /// What a program may do with it.
+    /// The things that a program may do with it.
     pub rights: Vec<Words>,
     /// A request that tries it.
     pub example: Words,

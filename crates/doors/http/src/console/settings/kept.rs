@@ -1,5 +1,5 @@
-//! What is kept of a workspace and for how long: events of sessions, the audit, and the contents of
-//! calls in it.
+//! The data that is kept of a workspace and for how long: events of sessions, the audit, and the
+//! contents of calls in it.
 
 use narthex_console::{
     pages::settings::{Card, Cell, Form, Piece},

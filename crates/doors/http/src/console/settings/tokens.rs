@@ -221,7 +221,7 @@ async fn made_token(viewer: &Viewer<'_>, made: &CreatedToken) -> Answered {
     Ok(answer::page(StatusCode::CREATED, html(&page)))
 }
 
-/// What a program may do with the token.
+/// The things that a program may do with the token.
 fn rights(own: Option<&Roles>, is_proved: bool) -> Vec<Words> {
     let mut rights: Vec<_> = own
         .into_iter()

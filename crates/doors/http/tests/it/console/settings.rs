@@ -153,7 +153,7 @@ async fn o100_limits_are_set_beside_the_use_of_today() {
 
 /// A member is added with an account, gets other roles, and is removed after a question.
 #[tokio::test]
-async fn x_d12_members_are_added_changed_and_removed() {
+async fn members_are_added_changed_and_removed() {
     let site = site().await;
     let browser = site.browser("ada").await;
     let unknown = [("name", "grace"), ("role_author", "on")];
@@ -250,9 +250,9 @@ async fn s27_a_token_is_shown_once_and_revoked() {
     assert_eq!(all(&browser.see(&format!("{PATH}/tokens")).await, "#tokens .badge"), ["revoked"]);
 }
 
-/// X-E37: a channel names secrets; a value in the place of a name is refused and not repeated.
+/// S27: a channel names secrets; a value in the place of a name is refused and not repeated.
 #[tokio::test]
-async fn x_e37_channels_name_secrets() {
+async fn s27_channels_name_secrets() {
     let site = site().await;
     secret(&site, "TEAM_URL", "https://hooks.example.com/canary-4711").await;
     let browser = site.browser("ada").await;
@@ -325,7 +325,7 @@ async fn webhooks_are_set_and_removed() {
     assert_eq!(browser.look(&deliveries).await.status, StatusCode::NOT_FOUND);
 }
 
-/// What is kept shrinks only after a question; more is kept at once.
+/// Less is kept only after a question; more is kept at once.
 #[tokio::test]
 async fn less_is_kept_only_after_a_question() {
     let site = site().await;
