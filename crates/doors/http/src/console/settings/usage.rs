@@ -6,7 +6,7 @@ use narthex_console::{
 };
 use narthex_control::{Usage, UsageRow};
 use narthex_model::TrafficLimits;
-use narthex_registry::Snapshot;
+use narthex_registry::{ServerRow, Snapshot};
 
 use super::tab;
 use crate::{
@@ -137,7 +137,7 @@ async fn local_place(
     })
 }
 
-fn is_local(row: &narthex_registry::ServerRow, name: &str) -> bool {
+fn is_local(row: &ServerRow, name: &str) -> bool {
     !row.is_overridden && row.alias.as_ref().is_some_and(|alias| alias.as_str() == name)
 }
 
