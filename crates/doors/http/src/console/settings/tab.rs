@@ -167,9 +167,8 @@ pub(super) fn done(viewer: &Viewer<'_>, rest: &str, verb: &str, name: &str) -> A
 
 /// The sentence for the last action. In a sentence, `{}` is the name of its object.
 pub(super) fn told(query: &Query, sentences: &[(&str, &str)]) -> Option<Told> {
-    let name = Words::within(query.text("name"), 140);
     let (_, sentence) = sentences.iter().find(|(verb, _)| *verb == query.text("done"))?;
-    let sentence = Words::new(&sentence.replace("{}", name.as_str()));
+    let sentence = Words::new(&sentence.replace("{}", query.subject()));
     Some(Told { sentence, is_failure: false })
 }
 
