@@ -34,6 +34,7 @@ mod search;
 mod secrets;
 mod server;
 mod servers;
+mod settings;
 mod stream;
 mod tools;
 mod topics;
@@ -92,6 +93,7 @@ const PAGES: Table = Table(&[
     clients::PAGES,
     policy::PAGES,
     audit::PAGES,
+    settings::PAGES,
     me::PAGES,
     search::PAGES,
     stream::PAGES,
