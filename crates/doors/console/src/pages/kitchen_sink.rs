@@ -27,7 +27,7 @@ use super::{
     servers::{MendingLink, ServerFilters, ServerList, ServerRow, Stage, Tested},
 };
 use crate::{
-    Account, Frame, NavLink, NavPlace, Related, Told, Waiting, Workspaces, filters,
+    Account, Frame, NavLink, NavPlace, OperatorEntry, Related, Told, Waiting, Workspaces, filters,
     parts::{
         Action, Empty, Filter, ICONS, Moment, Same, State, Words,
         form::{Field, Input, Origin},
@@ -178,6 +178,7 @@ pub fn frame_of(more: &str) -> Frame {
         workspaces: Workspaces {
             current: "default".to_owned(),
             all: vec![("default".to_owned(), words("default", "")), team],
+            operator: OperatorEntry::Link,
         },
         nav: vec![
             link("", "Home", "home", "", NavPlace::Elsewhere),

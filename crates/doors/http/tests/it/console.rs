@@ -16,6 +16,7 @@ mod home;
 mod links;
 mod me;
 mod navigation;
+mod operator;
 mod play;
 mod policy;
 mod registry;
