@@ -17,6 +17,7 @@ mod filled;
 mod follow;
 mod grants;
 mod idempotency;
+mod installation;
 mod keys;
 mod live;
 mod login;
@@ -56,6 +57,7 @@ pub use grants::{
     RequestsFound, RequiredScopes, StoreLedger, decision_path,
 };
 pub use idempotency::{KeptResponse, Keyed, KeyedClaim, KeyedError, KeyedRequest, digest_of};
+pub use installation::{Installation, MasterKeyFacts, MasterKeys, WorkspaceUse};
 pub use keys::{secret_key, server_key};
 pub use live::{KeyedLock, POLL, STALE, Speaker};
 pub use login::{Ceremony, CreatedLink, LoginError, NewSession, OwnSession, SignedIn};
@@ -87,4 +89,4 @@ pub use sign_ins::{
     CLIENT_METADATA, CLIENT_NAME, ServerSignInError, ServerSignIns, SignInCounts, SignInEnd,
     SignInVerbs, SignedInBrowser, public_base,
 };
-pub use traffic::{Usage, UsageRow};
+pub use traffic::{CallsToday, Usage, UsageRow};

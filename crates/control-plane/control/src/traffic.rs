@@ -41,6 +41,15 @@ pub struct Usage {
     pub rows: Vec<UsageRow>,
 }
 
+/// Number of calls of one day.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CallsToday {
+    /// Days since 1970, in UTC.
+    pub day: u32,
+    /// Number of calls, with the stored ones of other daemons.
+    pub calls: u64,
+}
+
 /// Today's use of one object, and its limits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UsageRow {
@@ -146,7 +155,7 @@ impl Control {
     ///
     /// # Errors
     /// When there is no store or no such workspace, or the store fails.
-    pub async fn calls_today(&self, workspace: &WorkspaceId) -> Result<u64, ControlError> {
+    pub async fn calls_today(&self, workspace: &WorkspaceId) -> Result<CallsToday, ControlError> {
         let (meters, store) = (&self.shared.meters, self.catalog_store(workspace).await?);
         let day = meters.today();
         let stored = store.traffic().of_workspace(workspace, day).await;
@@ -156,7 +165,8 @@ impl Control {
             .find(|count| MeterKind::parse(&count.kind) == Some(MeterKind::Workspace))
             .map_or(0, |count| u64::try_from(count.calls).unwrap_or(0));
         let meter = meters.find(&key(workspace, MeterKind::Workspace, workspace.as_str()));
-        Ok(own.max(meter.map_or(0, |meter| meter.calls(day))))
+        let calls = own.max(meter.map_or(0, |meter| meter.calls(day)));
+        Ok(CallsToday { day, calls })
     }
 
     /// The meters of a run, for its workspace, its agent, and its servers of the catalog, by alias;
