@@ -3,7 +3,7 @@
 use http::StatusCode;
 use narthex_console::{
     Told, html,
-    pages::agents::{AgentPage, Delete, Effective, RunForm},
+    pages::agents::{AgentPage, Delete, Effective, RunForm, Unset},
     parts::{Same, Words},
 };
 use narthex_control::{CatalogError, CatalogObject, ControlError, FieldError, TrialInputs};
@@ -11,7 +11,12 @@ use narthex_model::{CatalogKind, command::narthex};
 use serde_json::{Map, Value, json};
 
 use super::{
-    around::Around, draft::Draft, effective::effective, faults::Faults, fields::Sketch, inputs,
+    around::Around,
+    draft::Draft,
+    effective::{self, effective},
+    faults::Faults,
+    fields::Sketch,
+    inputs,
     sent::Sent,
 };
 use crate::{
@@ -23,7 +28,7 @@ use crate::{
         viewer::Viewer,
     },
     problem::Problem,
-    routes::{AUTHOR, RUN},
+    routes::{ADMIN, AUTHOR, RUN},
 };
 
 /// An object that a page shows, with the unsaved state of its form.
@@ -163,7 +168,8 @@ pub(super) async fn render(viewer: &Viewer<'_>, mut open: Open) -> Answered {
     let query = viewer.query(&["done"])?;
     frame.live = Some(live::address(viewer, vec![frame::live(&frame)], &query));
     let back = viewer.path(list_of(open.kind));
-    let page = AgentPage { frame, injected, faults: lines, form, effective, delete, back };
+    let unset = unset(viewer, merged.as_ref());
+    let page = AgentPage { frame, injected, faults: lines, unset, form, effective, delete, back };
     Ok(answer::page(open.status, html(&page)))
 }
 
@@ -188,6 +194,17 @@ fn head(viewer: &Viewer<'_>, open: &Open, is_author: bool) -> Head {
     };
     let command = command.in_workspace(workspace).to_string();
     Head { title: Words::new(&title), sentence, same: Some(Same::new(&command, &request)) }
+}
+
+/// The secrets without which runs are refused, for those who may set them.
+fn unset(viewer: &Viewer<'_>, merged: Option<&Value>) -> Vec<Unset> {
+    let merged = merged.filter(|_| viewer.may(Access::Member(ADMIN)));
+    let names = merged.map(effective::unset).unwrap_or_default();
+    let one = |name: &str| Unset {
+        name: Words::new(name),
+        href: viewer.path(&format!("secrets?q={name}")),
+    };
+    names.into_iter().map(one).collect()
 }
 
 /// The reason why the human can start no run of a stored agent.
@@ -258,7 +275,7 @@ async fn effective_of(
                 ),
             };
             shown.run = Some(Words::new(&told));
-            shown.run_faults = super::effective::faults(&run["warnings"]);
+            shown.run_faults = effective::faults(&run["warnings"]);
         }
         Some(Err(faults)) => {
             shown.run = Some(Words::new("A run with these inputs would be refused."));
