@@ -17,7 +17,7 @@ const MANIFEST = JSON.stringify({
   },
   tool_scopes: { create_issue: 'tracker.write' },
 });
-const REFUSED = 'no run was created: agent `planner` needs the secret `TRACKER_KEY`';
+const REFUSED = 'agent `planner` needs the secret `TRACKER_KEY` for `TRACKER_KEY` of `tracker`';
 
 let programs;
 let site;
@@ -149,7 +149,7 @@ test('a human allows it with a passkey, and the same call succeeds', async () =>
   const decided = program.call('mcp__narthex__read_messages', { wait_seconds: 60 });
   await page.locator('#waits.some').click();
   await page.getByRole('heading', { name: 'Approvals', level: 1 }).waitFor();
-  await page.getByRole('link', { name: /^Decide: .*tracker\.write/ }).click();
+  await page.getByRole('link', { name: /^Decide.*tracker\.write/ }).click();
   await page.getByText('create_issue of tracker').first().waitFor();
   await looks(person, 'approval');
   await page.getByRole('link', { name: 'Make a passkey' }).click();
@@ -159,7 +159,7 @@ test('a human allows it with a passkey, and the same call succeeds', async () =>
   await looks(person, 'passkey');
   await page.getByRole('link', { name: 'Open the console' }).click();
   await page.locator('#waits.some').click();
-  await page.getByRole('link', { name: /^Decide: .*tracker\.write/ }).click();
+  await page.getByRole('link', { name: /^Decide.*tracker\.write/ }).click();
   await page.locator('button[aria-disabled=true]', { hasText: 'Approve' }).waitFor();
   await looks(person, 'approval-needs-proof');
   await page.getByRole('link', { name: 'Sign in with proof' }).click();

@@ -75,7 +75,7 @@ test('a sign-out and a sign-in with the passkey', async () => {
 test('an approval after it proves a human', async () => {
   const { page } = person;
   await page.locator('#waits.some').click();
-  await page.getByRole('link', { name: new RegExp(`^Decide: .*${SCOPE}`) }).click();
+  await page.getByRole('link', { name: new RegExp(`^Decide.*${SCOPE}`) }).click();
   await page.getByRole('heading', { name: 'Approve this request?', level: 1 }).waitFor();
   assert.equal(await page.getByRole('complementary', { name: 'Proof' }).count(), 0);
   await person.looks('passkey-approval');

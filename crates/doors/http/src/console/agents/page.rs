@@ -219,6 +219,16 @@ fn start_off(viewer: &Viewer<'_>, stored: &Map<String, Value>) -> Option<&'stati
     is_off.then_some("the agent is not active: check Active, and save")
 }
 
+/// The sentence above the effective configuration of an agent.
+fn sentence(open: &Open) -> &'static str {
+    match &open.draft {
+        Some(draft) if draft.definition != definition_of(&open.object) => {
+            "With the values of the form, which are not saved yet."
+        }
+        Some(_) | None => "Each value with the level that gives it, and what it overrides.",
+    }
+}
+
 /// The merged view of the definition, and its part of the page. A run on trial is a part of it.
 async fn effective_of(
     viewer: &Viewer<'_>,
@@ -228,13 +238,7 @@ async fn effective_of(
 ) -> Result<(Effective, Option<Value>), Problem> {
     let (control, workspace) = (viewer.control(), &viewer.workspace);
     let (text, sentence) = match open.kind {
-        CatalogKind::Agent => {
-            let sentence = match &open.draft {
-                Some(_) => "With the values of the form, which are not saved yet.",
-                None => "Each value with the level that gives it, and what it overrides.",
-            };
-            (Value::Object(definition.clone()), sentence)
-        }
+        CatalogKind::Agent => (Value::Object(definition.clone()), sentence(open)),
         // An agent that includes nothing else shows what the capability gives.
         CatalogKind::Capability | CatalogKind::Server => {
             let sentence = "What agents get that include the stored capability, before their own \
