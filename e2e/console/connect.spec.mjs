@@ -31,15 +31,13 @@ async function chosen(person, name) {
 }
 
 for (const viewport of [PHONE, DESK]) {
-  for (const colorScheme of ['light', 'dark']) {
-    test(`connect at ${viewport.width} pixels, ${colorScheme}`, async () => {
-      const person = await opened({ viewport, colorScheme });
-      await person.check('connect');
-      await chosen(person, 'Claude Code');
-      assert.match(await person.page.locator('#ways').innerText(), /claude mcp add/);
-      await person.check('connect-claude-code');
-    });
-  }
+  test(`connect at ${viewport.width} pixels`, async () => {
+    const person = await opened({ viewport });
+    await person.check('connect');
+    await chosen(person, 'Claude Code');
+    assert.match(await person.page.locator('#ways').innerText(), /claude mcp add/);
+    await person.check('connect-claude-code');
+  });
 }
 
 test('no page has a token, whatever the client', async () => {

@@ -14,12 +14,10 @@ before(async () => {
 after(() => site?.stop());
 
 for (const viewport of [PHONE, DESK]) {
-  for (const colorScheme of ['light', 'dark']) {
-    test(`home at ${viewport.width} pixels, ${colorScheme}`, async () => {
-      const person = await site.person({ viewport, colorScheme });
-      await person.check('home');
-    });
-  }
+  test(`home at ${viewport.width} pixels`, async () => {
+    const person = await site.person({ viewport });
+    await person.check('home');
+  });
 }
 
 test('what is broken is there with its reason and the button that mends it', async () => {

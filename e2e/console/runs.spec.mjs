@@ -53,29 +53,27 @@ async function ofRun(options) {
 }
 
 for (const viewport of [PHONE, DESK]) {
-  for (const colorScheme of ['light', 'dark']) {
-    test(`runs at ${viewport.width} pixels, ${colorScheme}`, async () => {
-      const person = await opened({ viewport, colorScheme });
-      await person.check('runs');
-      await person.page.goto(`${site.daemon.url}/w/default/sessions`);
-      await person.check('sessions');
-    });
+  test(`runs at ${viewport.width} pixels`, async () => {
+    const person = await opened({ viewport });
+    await person.check('runs');
+    await person.page.goto(`${site.daemon.url}/w/default/sessions`);
+    await person.check('sessions');
+  });
 
-    test(`a run with its tabs at ${viewport.width} pixels, ${colorScheme}`, async () => {
-      const person = await ofRun({ viewport, colorScheme });
-      const { page } = person;
-      await person.check('run');
-      const here = page.url();
-      await page.goto(`${here}?view=timeline`);
-      await page.locator('svg.timeline rect').first().waitFor();
-      await person.check('run-timeline');
-      const tabs = ['tools', 'configuration', 'children', 'grants', 'messages', 'files', 'ending'];
-      for (const tab of tabs) {
-        await page.goto(`${here}/${tab}`);
-        await person.check(`run-${tab}`);
-      }
-    });
-  }
+  test(`a run with its tabs at ${viewport.width} pixels`, async () => {
+    const person = await ofRun({ viewport });
+    const { page } = person;
+    await person.check('run');
+    const here = page.url();
+    await page.goto(`${here}?view=timeline`);
+    await page.locator('svg.timeline rect').first().waitFor();
+    await person.check('run-timeline');
+    const tabs = ['tools', 'configuration', 'children', 'grants', 'messages', 'files', 'ending'];
+    for (const tab of tabs) {
+      await page.goto(`${here}/${tab}`);
+      await person.check(`run-${tab}`);
+    }
+  });
 }
 
 test('why a call failed is found from the page alone', async () => {

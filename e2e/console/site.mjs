@@ -92,11 +92,11 @@ export class Site {
 class Person {
   faults = [];
 
-  static async in(site, { viewport = DESK, colorScheme = 'light', javaScriptEnabled = true } = {}) {
+  static async in(site, { viewport = DESK, javaScriptEnabled = true } = {}) {
     const person = new Person();
     person.site = site;
-    person.look = `${viewport.width}-${colorScheme}`;
-    const context = await site.browser.newContext({ viewport, colorScheme, javaScriptEnabled });
+    person.width = viewport.width;
+    const context = await site.browser.newContext({ viewport, javaScriptEnabled });
     person.page = await context.newPage();
     const note = (what) => person.faults.push(what);
     person.page.on('pageerror', (error) => note(`error: ${error.message}`));
@@ -111,20 +111,24 @@ class Person {
     return person;
   }
 
-  /** Checks the open page: rules of accessibility, no fault, and nothing wider than the screen. */
+  /** Checks the open page in light and in dark: accessibility, no fault, and nothing too wide. */
   async check(name) {
     const { page } = this;
-    const path = join(this.site.pictures, `${name}-${this.look}.png`);
-    await page.screenshot({ path, fullPage: true });
     const wide = await page.evaluate(() => {
       const { scrollWidth, clientWidth } = document.documentElement;
       return scrollWidth - clientWidth;
     });
     assert.equal(wide, 0, `${name} is ${wide} pixels too wide`);
-    await page.evaluate(AXE);
-    const found = await page.evaluate((rules) => axe.run(document, { runOnly: rules }), RULES);
-    const told = found.violations.map(({ id, nodes }) => `${id}: ${nodes[0].html}`);
-    assert.deepEqual(told, [], name);
+    // Colours are all that differs between the two.
+    for (const [colorScheme, runOnly] of [['dark', ['color-contrast']], ['light', RULES]]) {
+      await page.emulateMedia({ colorScheme });
+      const path = join(this.site.pictures, `${name}-${this.width}-${colorScheme}.png`);
+      await page.screenshot({ path, fullPage: true });
+      if (!(await page.evaluate(() => 'axe' in window))) await page.evaluate(AXE);
+      const found = await page.evaluate((rules) => axe.run(document, { runOnly: rules }), runOnly);
+      const told = found.violations.map(({ id, nodes }) => `${id}: ${nodes[0].html}`);
+      assert.deepEqual(told, [], `${name}, ${colorScheme}`);
+    }
     assert.deepEqual(this.faults, [], name);
   }
 

@@ -17,8 +17,8 @@ use std::{
 
 use narthex_audit::{AuditEvent, kind};
 use narthex_model::{
-    Grant, GrantId, GrantSubject, PrincipalId, PrincipalKind, WorkspaceId, command::narthex,
-    json::shortened, meant_hint,
+    Grant, GrantId, GrantSubject, PrincipalId, PrincipalKind, Timestamp, WorkspaceId,
+    command::narthex, json::shortened, meant_hint,
 };
 use narthex_store::GrantRow;
 
@@ -366,7 +366,11 @@ fn granted(row: &GrantRow, by: By) -> AuditEvent<'static> {
     let event = event.on("grant", grant.id.to_text()).with("subject", subject);
     let event = event.with("subject_kind", subject_kind).with("is_advisory", *is_advisory);
     let event = event.with("grant_type", grant.of.word()).with("details", grant.of.details());
-    event.with("scope", grant.duration.word())
+    let event = event.with("scope", grant.duration.word());
+    match grant.expires_at {
+        Some(end) => event.with("expires_at", Timestamp::new(end).to_string()),
+        None => event,
+    }
 }
 
 #[cfg(test)]

@@ -1,10 +1,12 @@
 //! The decision of a human on a run's grant request, by a page that was shown to this human (D15).
 //! Each page that asks for a decision uses these functions.
 
+use std::time::SystemTime;
+
 use narthex_control::{
     ConsentError, Control, GrantRequestRow, GrantRequestStatus, SignedIn, decision_path,
 };
-use narthex_model::{ErrorKind, WorkspaceId};
+use narthex_model::{ErrorKind, Timestamp, WorkspaceId};
 use serde_json::{Value, json};
 
 use crate::{
@@ -54,7 +56,7 @@ impl Deciding<'_> {
         &self,
         form: DecisionForm,
     ) -> Result<Result<(), ConsentError>, Problem> {
-        let DecisionForm { csrf: _, consent, decision, scope, reason } = form;
+        let DecisionForm { csrf: _, consent, decision, scope, within, reason } = form;
         let by = Principal::Human(self.signed_in.clone()).granter()?;
         if let Err(error) = self.control.consents()?.answer(&consent, self.token, &self.about()) {
             return Ok(Err(error));
@@ -65,6 +67,10 @@ impl Deciding<'_> {
             Decision::Approve => {
                 if let Some(scope) = scope {
                     body["scope"] = Value::from(scope);
+                }
+                if let Some(within) = within {
+                    let end = SystemTime::now() + within.length();
+                    body["expires_at"] = Value::from(Timestamp::new(end).to_string());
                 }
                 let body = body.to_string();
                 control.grant_request_approve(workspace, id, body.as_bytes(), by).await?;

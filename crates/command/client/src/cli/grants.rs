@@ -39,6 +39,9 @@ pub enum GrantsCommand {
         /// Grant one call; the same as `--scope once`
         #[arg(long, conflicts_with = "scope")]
         once: bool,
+        /// Time at which the grant ends in any case, such as 2027-01-31T12:00:00Z
+        #[arg(long, value_name = "TIME")]
+        expires_at: Option<String>,
         /// The reason, for people
         #[arg(long)]
         reason: Option<String>,

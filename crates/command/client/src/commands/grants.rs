@@ -69,9 +69,13 @@ pub async fn run(command: GrantsCommand, context: Context) -> Result<ExitCode, F
             warn_of_requests(&items, &context);
             Ok(listed)
         }
-        GrantsCommand::Approve { id, scope, once, reason, place } => {
+        GrantsCommand::Approve { id, scope, once, expires_at, reason, place } => {
             let scope = if once { Some("once") } else { scope.as_deref() };
-            let body = said([("scope", scope), ("reason", reason.as_deref())]);
+            let body = said([
+                ("scope", scope),
+                ("reason", reason.as_deref()),
+                ("expires_at", expires_at.as_deref()),
+            ]);
             decide(&client, (&id, "approve"), &body, &place, &context).await
         }
         GrantsCommand::Deny { id, reason, place } => {

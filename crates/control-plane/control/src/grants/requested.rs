@@ -91,11 +91,7 @@ pub(super) fn read(text: &[u8]) -> Result<RequestedGrant, CatalogError> {
     if let Some(Err(error)) = &agent {
         faults.push(FieldError::invalid("agent_subject_id", error.to_string(), "name an agent"));
     }
-    let expires_at = fields.text("expires_at").map(|text| Timestamp::parse(&text));
-    if expires_at.is_some_and(|at| at.is_none_or(|at| at <= SystemTime::now())) {
-        let remedy = "write a future time, such as 2027-01-31T12:00:00Z";
-        faults.push(FieldError::invalid("expires_at", "it is not a time in the future", remedy));
-    }
+    let expires_at = read_end(&mut fields, &mut faults);
     let reason = fields.text("reason").unwrap_or_default();
     fields.done_with(faults)?;
     let missing = "what is missing is a fault";
@@ -104,9 +100,19 @@ pub(super) fn read(text: &[u8]) -> Result<RequestedGrant, CatalogError> {
         duration: duration.expect(missing),
         user,
         agent: agent.and_then(Result::ok),
-        expires_at: expires_at.flatten(),
+        expires_at,
         reason,
     })
+}
+
+/// The time at which a grant ends in any case, read from `expires_at`.
+pub(super) fn read_end(fields: &mut Fields, faults: &mut Vec<FieldError>) -> Option<SystemTime> {
+    let end = Timestamp::parse(&fields.text("expires_at")?);
+    if end.is_none_or(|end| end <= SystemTime::now()) {
+        let remedy = "write a future time, such as 2027-01-31T12:00:00Z";
+        faults.push(FieldError::invalid("expires_at", "it is not a time in the future", remedy));
+    }
+    end
 }
 
 /// The rule for the name of a tool; the flag is true for the built-in server.

@@ -14,7 +14,10 @@ use narthex_model::{
 use narthex_store::{GrantDecision, GrantRequestRow, GrantRequestStatus, OPEN_MAX};
 use serde_json::json;
 
-use super::{GrantError, Granter, ProvedWay, granted, new_row, page, requested, requested::random};
+use super::{
+    GrantError, Granter, ProvedWay, granted, new_row, page, requested,
+    requested::{random, read_end},
+};
 use crate::{CatalogError, Control, ControlError, FieldError, Page};
 
 /// The longest stored reason of a run, in characters.
@@ -179,8 +182,8 @@ impl Control {
         Ok(page(rows.map_err(ControlError::Store)?, limit, |row| row.id.to_text()))
     }
 
-    /// Approves a run's request by `{"scope": …, "reason": …}`. Without a scope, the grant has the
-    /// requested duration.
+    /// Approves a run's request by `{"scope": …, "reason": …, "expires_at": …}`. Without a scope,
+    /// the grant has the requested duration. At `expires_at` it ends in any case.
     ///
     /// # Errors
     /// When a field is wrong, the request does not exist, is closed, or its subject has ended; when
@@ -193,7 +196,9 @@ impl Control {
         by: Granter,
     ) -> Result<GrantRequestRow, ControlError> {
         self.proved(&by, || ProvedWay::Decide(self.grant_request_page(workspace, id)))?;
-        let mut fields = Fields::read(text, &["scope", "reason"])?;
+        let mut fields = Fields::read(text, &["scope", "reason", "expires_at"])?;
+        let mut faults = Vec::new();
+        let expires_at = read_end(&mut fields, &mut faults);
         let (scope, reason) = (fields.text("scope"), fields.text("reason").unwrap_or_default());
         let request = self.pending(workspace, id).await?;
         let word = scope.unwrap_or_else(|| request.duration.to_owned());
@@ -205,7 +210,7 @@ impl Control {
             "once" => Some(request.session.map_or(GrantDuration::Once, GrantDuration::OnceIn)),
             word => GrantDuration::read(word, None, None),
         };
-        let mut faults = self.no_end(request.run, &word).await?;
+        faults.extend(self.no_end(request.run, &word).await?);
         if duration.is_none() {
             let remedy = format!("write one of `{}`", GrantDuration::WORDS.join("`, `"));
             faults.push(FieldError::invalid("scope", "this value is not possible here", remedy));
@@ -218,7 +223,7 @@ impl Control {
             (None, None) => return Err(GrantError::SubjectGone.into()),
         };
         let of = request.of.clone();
-        let grant = Grant { id: GrantId::new(random()?), subject, of, duration, expires_at: None };
+        let grant = Grant { id: GrantId::new(random()?), subject, of, duration, expires_at };
         let row = new_row(workspace, grant, reason, &by);
         let approve = async move |this: Self| {
             let store = this.catalog_store(&row.workspace).await?;

@@ -80,6 +80,8 @@ pub struct GrantLink {
     pub href: String,
     /// The number of uses, or the time.
     pub lasts: Words,
+    /// The time at which it ends in any case.
+    pub ends: Option<Moment>,
     /// The proof that the approver was a human, in words.
     pub proof: &'static str,
 }
@@ -113,6 +115,8 @@ pub struct Forms {
     pub durations: Vec<Lasting>,
     /// The reason why the form was refused.
     pub fault: Option<Words>,
+    /// The time at which the grant would end in any case.
+    pub within: Field,
     /// The reason of an approval.
     pub reason: Field,
     /// The reason of a denial.

@@ -28,7 +28,7 @@ use crate::{
     body::RequestBody,
     deciding::approval_path,
     routes::{ADMIN, SEE_RUNS},
-    shapes::{Decision, DecisionForm},
+    shapes::{Decision, DecisionForm, GrantLife},
 };
 
 /// The page, the answer to its forms, and the sign-in that leads back to it.
@@ -50,6 +50,7 @@ struct ApprovalForm {
     consent: String,
     decision: Decision,
     scope: Option<String>,
+    within: Option<String>,
     reason: Option<String>,
     denial: Option<String>,
 }
@@ -68,10 +69,12 @@ async fn show(viewer: &Viewer<'_>) -> Answered {
 /// Approves or denies the request.
 async fn decide(viewer: &Viewer<'_>, body: RequestBody) -> Answered {
     let form: ApprovalForm = viewer.form(body).await?;
-    let ApprovalForm { csrf, consent, decision, scope, reason, denial } = form;
+    let ApprovalForm { csrf, consent, decision, scope, within, reason, denial } = form;
     let scope = scope.filter(|scope| !scope.is_empty());
+    let within = within.filter(|word| !word.is_empty());
     let mut kept = Kept {
         fault: None,
+        within: within.clone().unwrap_or_default(),
         reason: reason.clone().unwrap_or_default(),
         denial: denial.clone().unwrap_or_default(),
     };
@@ -80,10 +83,17 @@ async fn decide(viewer: &Viewer<'_>, body: RequestBody) -> Answered {
         kept.fault = Some(Fault::Duration(text.to_owned()));
         return page(viewer, kept).await;
     }
+    let life = GrantLife::ALL.into_iter().find(|life| within.as_deref() == Some(life.word()));
+    if within.is_some() && life.is_none() {
+        let words = GrantLife::ALL.map(GrantLife::word).join(", ");
+        let text = format!("nothing was decided: `within` is none of {words}");
+        kept.fault = Some(Fault::Duration(text));
+        return page(viewer, kept).await;
+    }
     let id = viewer.segment(0);
     let token = session(viewer)?;
     let reason = if decision == Decision::Approve { reason } else { denial };
-    let form = DecisionForm { csrf, consent, decision, scope, reason };
+    let form = DecisionForm { csrf, consent, decision, scope, within: life, reason };
     match deciding(viewer, token, &id).decide(form).await {
         Ok(Ok(())) => answer::redirect(&approval_path(&viewer.workspace, &id)),
         Ok(Err(used)) => {

@@ -279,7 +279,7 @@ async fn ask(viewer: &Viewer<'_>, chosen: &Chosen, arguments: &Settled, after: &
 
 fn head(viewer: &Viewer<'_>, chosen: &Chosen, arguments: &Settled) -> Head {
     let command = chosen.command(&arguments.text).filter(|_| chosen.is_whole());
-    let command = command.unwrap_or_else(|| narthex("call ALIAS TOOL", &[]));
+    let command = command.unwrap_or_else(|| narthex("call alias tool", &[]));
     let request = match chosen.is_whole() {
         true => chosen.request(viewer),
         false => format!("POST /mcp/w/{}/{{alias}}/tools/{{tool}}", viewer.workspace),

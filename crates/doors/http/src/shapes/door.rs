@@ -1,5 +1,7 @@
 //! Shapes of MCP over HTTP, of this document, and of the sign-in of browsers.
 
+use std::time::Duration;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json, value::RawValue};
@@ -109,6 +111,62 @@ pub(crate) enum Decision {
     Deny,
 }
 
+/// Maximum life of a grant, which a human chooses on the page of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[schemars(inline)]
+pub(crate) enum GrantLife {
+    #[serde(rename = "1h")]
+    OneHour,
+    #[serde(rename = "8h")]
+    EightHours,
+    #[serde(rename = "1d")]
+    OneDay,
+    #[serde(rename = "7d")]
+    SevenDays,
+    #[serde(rename = "30d")]
+    ThirtyDays,
+}
+
+impl GrantLife {
+    /// All lives, the shortest first.
+    pub(crate) const ALL: [Self; 5] =
+        [Self::OneHour, Self::EightHours, Self::OneDay, Self::SevenDays, Self::ThirtyDays];
+
+    /// The word in forms.
+    pub(crate) const fn word(self) -> &'static str {
+        match self {
+            Self::OneHour => "1h",
+            Self::EightHours => "8h",
+            Self::OneDay => "1d",
+            Self::SevenDays => "7d",
+            Self::ThirtyDays => "30d",
+        }
+    }
+
+    /// The life in words.
+    pub(crate) const fn label(self) -> &'static str {
+        match self {
+            Self::OneHour => "one hour",
+            Self::EightHours => "eight hours",
+            Self::OneDay => "one day",
+            Self::SevenDays => "seven days",
+            Self::ThirtyDays => "thirty days",
+        }
+    }
+
+    /// The length of the life.
+    pub(crate) const fn length(self) -> Duration {
+        const HOUR: u64 = 60 * 60;
+        Duration::from_secs(match self {
+            Self::OneHour => HOUR,
+            Self::EightHours => 8 * HOUR,
+            Self::OneDay => 24 * HOUR,
+            Self::SevenDays => 7 * 24 * HOUR,
+            Self::ThirtyDays => 30 * 24 * HOUR,
+        })
+    }
+}
+
 /// Decision of a human on the request of a run, as the page of the request sends it.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -123,6 +181,10 @@ pub(crate) struct DecisionForm {
     #[schemars(default, with = "String")]
     #[schemars(extend("enum" = narthex_model::GrantDuration::WORDS))]
     pub(crate) scope: Option<String>,
+    /// Time after the decision at which the grant ends in any case. Without it, only `scope` ends
+    /// the grant.
+    #[schemars(default, with = "GrantLife")]
+    pub(crate) within: Option<GrantLife>,
     /// Reason of the decision, which the agent reads.
     #[schemars(default, with = "String", extend("maxLength" = 500))]
     pub(crate) reason: Option<String>,

@@ -248,12 +248,18 @@ impl Listed for GrantRequest {
     const ABOUT: &str = "The requests of a workspace.";
 }
 
-/// The reason of an approval, and a scope that replaces the requested one.
+/// The reason of an approval, a scope that replaces the requested one, and the time at which the
+/// grant ends in any case.
 #[derive(Debug, Serialize, JsonSchema)]
-#[schemars(example = json!({ "scope": "once", "reason": "this time" }))]
+#[schemars(example = json!({
+    "scope": "session",
+    "reason": "for today",
+    "expires_at": "2027-01-31T12:00:00Z"
+}))]
 pub(crate) struct GrantApproval {
     pub(crate) scope: Option<GrantScope>,
     pub(crate) reason: Option<String>,
+    pub(crate) expires_at: Option<Time>,
 }
 
 /// The reason of a denial.

@@ -148,6 +148,7 @@ pub fn request_of(more: &str) -> ApprovalPage {
             consent: "consent".to_owned(),
             durations: vec![lasting("once", true), lasting("run", false)],
             fault: Some(words("Choose the calls to allow", more)),
+            within: Field::new("within", "At most for", Input::choice(&["", "1h"], "1h")),
             reason: reason("reason"),
             denial: reason("denial"),
             off: Some("your sign-in proves no human"),
@@ -170,6 +171,7 @@ pub fn decided_of(more: &str) -> ApprovalPage {
     let grant = GrantLink {
         href: GRANT.to_owned(),
         lasts: words("one call", more),
+        ends: Some(moment(600)),
         proof: "A passkey or a provider has proved the human.",
     };
     ApprovalPage {

@@ -91,6 +91,7 @@ pub(super) async fn grant(
     Ok(Some(GrantLink {
         href: viewer.path(&format!("grants/{id}")),
         lasts: Words::new(&asked::lasts(granted.grant.duration)),
+        ends: granted.grant.expires_at.map(Moment::new),
         proof: match granted.is_advisory {
             true => "Nothing proved that a human approved it.",
             false => "A passkey or a provider proved that a human approved it.",

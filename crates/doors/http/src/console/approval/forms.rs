@@ -4,7 +4,7 @@ use narthex_console::{
     pages::approval::{Forms, Lasting, Proof, ProofLink},
     parts::{
         Words,
-        form::{Field, Input},
+        form::{Choice, Field, Input},
     },
 };
 use narthex_control::GrantRequestRow;
@@ -14,12 +14,14 @@ use crate::{
     console::{answer, asked, viewer::Viewer},
     deciding::{Deciding, approval_path, is_proved},
     problem::Problem,
+    shapes::GrantLife,
 };
 
 /// The parts of a form that was refused.
 #[derive(Debug, Default)]
 pub(super) struct Kept {
     pub(super) fault: Option<Fault>,
+    pub(super) within: String,
     pub(super) reason: String,
     pub(super) denial: String,
 }
@@ -117,10 +119,24 @@ pub(super) fn forms(
             Some(Fault::Duration(text)) => Some(Words::new(text)),
             Some(Fault::Used(_)) | None => None,
         },
+        within: within(&kept.within),
         reason: reason("reason", &kept.reason),
         denial: reason("denial", &kept.denial),
         off: needs_proof.then_some("your sign-in proves no human, as the note above says"),
     })
+}
+
+/// The choice of the time at which the grant ends in any case.
+fn within(chosen: &str) -> Field {
+    let none = ("", "no further limit");
+    let lives = GrantLife::ALL.map(|life| (life.word(), life.label()));
+    let options = std::iter::once(none).chain(lives).map(|(value, label)| Choice {
+        value: value.to_owned(),
+        label: Words::new(label),
+        is_chosen: value == chosen,
+    });
+    let input = Input::Choice { options: options.collect() };
+    Field::new("within", "At most for", input).help("After this time the grant allows nothing.")
 }
 
 /// The durations that a decision may choose from, and the calls to which each would apply.

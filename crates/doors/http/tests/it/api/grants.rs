@@ -486,10 +486,19 @@ async fn d15_a_run_requests_a_grant_and_a_human_decides() {
     assert_eq!(waiting["items"][0]["reason"], "to write");
     assert!(waiting["items"][0]["page"].is_null(), "no one signs in here");
     let at = |what: &str| format!("{all}/{}/{what}", first.row.id);
-    let body = r#"{"scope": "once", "reason": "but only once"}"#;
+    for past in ["2020-01-01T00:00:00Z", "soon"] {
+        let body = json!({ "expires_at": past }).to_string();
+        let refused = api.send("POST", &at("approve"), body).await;
+        refused.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid");
+        assert_eq!(refused.json()["errors"][0]["field"], "expires_at", "{}", refused.text());
+    }
+    let body = r#"{"scope": "once", "reason": "but only once",
+                   "expires_at": "2127-01-31T12:00:00Z"}"#;
     let approved = api.send("POST", &at("approve"), body).await.succeeded();
     assert_eq!(approved["status"], "approved");
-    assert!(approved["grant_id"].is_string());
+    let grant =
+        format!("/api/workspaces/default/grants/{}", approved["grant_id"].as_str().unwrap());
+    assert_eq!(api.get(&grant).await["expires_at"], "2127-01-31T12:00:00.000Z");
     assert!(api.may_echo(&token).await && !api.may_echo(&token).await);
     let late = api.send("POST", &at("deny"), "{}").await;
     late.problem(StatusCode::CONFLICT, "conflict");

@@ -1,6 +1,9 @@
 //! Tests of the inbox of approvals, and of the page on which a human decides.
 
+use std::time::Duration;
+
 use http::{Method, StatusCode};
+use narthex_model::Timestamp;
 use narthex_testkit::authenticator::Authenticator;
 use serde_json::{Value, json};
 
@@ -154,6 +157,41 @@ async fn d15_a_human_chooses_what_to_allow_and_decides_once() {
     assert!(late.text().contains("No decision was made"), "{}", late.text());
     let next = browser.see(&format!("{LIST}/{other}")).await;
     assert!(values(&next, "main a", "href").contains(&path), "what was decided before");
+}
+
+/// D15: a human can limit the time of what they approve. The choice is kept when the form is
+/// refused, and the page of the decision says when the grant ends.
+#[tokio::test]
+async fn d15_a_human_limits_the_time_of_a_grant() {
+    let site = Site::new().await;
+    agent_with_a_gated_tool(&site.api).await;
+    let run = Run::begin(&site.api).await;
+    let id = asked(&run, "ask-1", json!({})).await;
+    let browser = site.browser("ada").await;
+    let page = browser.see(&format!("{LIST}/{id}")).await;
+    let lives = values(&page, "select[name=within] option", "value");
+    assert_eq!(lives, ["", "1h", "8h", "1d", "7d", "30d"]);
+    let unchosen = browser.decide(&id, "decision=approve&within=8h").await;
+    assert_eq!(unchosen.status, StatusCode::BAD_REQUEST);
+    let again = Html::parse_document(unchosen.text());
+    assert_eq!(values(&again, "option[selected]", "value"), ["8h"]);
+    let unknown = browser.decide(&id, "decision=approve&scope=session&within=9h").await;
+    assert_eq!(unknown.status, StatusCode::BAD_REQUEST, "{}", unknown.text());
+    assert_eq!(run.echo().await["isError"], true, "nothing was decided");
+
+    let approved = browser.decide(&id, "decision=approve&scope=session&within=8h").await;
+    assert_eq!(approved.status, StatusCode::SEE_OTHER, "{}", approved.text());
+    let page = browser.see(&format!("{LIST}/{id}")).await;
+    assert!(all(&page, ".note").remove(0).contains("and ends"));
+    let grants = site.api.get("/api/workspaces/default/grants").await;
+    let time = |member: &str| {
+        let text = grants["items"][0][member].as_str().unwrap();
+        Timestamp::parse(text).unwrap()
+    };
+    let life = time("expires_at").duration_since(time("granted_at")).unwrap();
+    let hours = Duration::from_secs(8 * 60 * 60);
+    assert!(hours.abs_diff(life) < Duration::from_secs(60), "{life:?}");
+    assert_eq!(run.echo().await["content"][0]["text"], "x");
 }
 
 /// D15: who sees runs sees requests, and only admins decide. Others see no request.
