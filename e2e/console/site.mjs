@@ -137,10 +137,11 @@ class Person {
     const before = this.page.viewportSize();
     for (const viewport of [PHONE, DESK]) {
       await this.page.setViewportSize(viewport);
-      this.look = `${viewport.width}-light`;
+      this.width = viewport.width;
       await this.check(name);
     }
     await this.page.setViewportSize(before);
+    this.width = before.width;
   }
 
   /** Gives the browser an authenticator that recognizes its human. */
