@@ -96,7 +96,9 @@ class Person {
     const person = new Person();
     person.site = site;
     person.width = viewport.width;
-    const context = await site.browser.newContext({ viewport, javaScriptEnabled });
+    // Colours that still change would be measured when a check changes between light and dark.
+    const options = { viewport, javaScriptEnabled, reducedMotion: 'reduce' };
+    const context = await site.browser.newContext(options);
     person.page = await context.newPage();
     const note = (what) => person.faults.push(what);
     person.page.on('pageerror', (error) => note(`error: ${error.message}`));
