@@ -194,7 +194,7 @@ fn empty(viewer: &Viewer<'_>, is_whole: bool) -> Empty {
 /// The sentence for an entry that was removed.
 fn told(query: &Query) -> Option<Told> {
     let sentence = match query.text("done") {
-        "removed" => format!("{} is removed.", query.text("name")),
+        "removed" => format!("{} is removed.", query.subject()),
         _ => return None,
     };
     Some(Told { sentence: Words::new(&sentence), is_failure: false })

@@ -78,7 +78,7 @@ async fn list(viewer: &Viewer<'_>) -> Answered {
         same: Some(Same::new(&narthex("mcp list", &[]).to_string(), "GET /api/servers")),
     };
     let mut frame = frame(viewer, head).await?;
-    frame.told = rows::told(query.text("done"), query.text("name"));
+    frame.told = rows::told(query.text("done"), query.subject());
     let live = vec![frame::live(&frame), Live { topic: &TOPIC, parts: parts_of(viewer, &list) }];
     frame.live = Some(live::address(viewer, live, &query));
     let (filtered, path) = (query.text("q").to_owned(), viewer.path("servers"));

@@ -2,16 +2,21 @@
 
 mod agents;
 mod approvals;
+mod attacked;
 mod audit;
+mod canaries;
 mod catalog;
 mod clients;
 mod connect;
+mod foreign;
+mod forgery;
 mod grants;
 mod home;
 mod me;
 mod play;
 mod policy;
 mod registry;
+mod rights;
 mod runs;
 mod secrets;
 mod server;
