@@ -41,12 +41,12 @@ pub struct Usage {
     pub rows: Vec<UsageRow>,
 }
 
-/// Number of calls of one day.
+/// Number of calls in a workspace today.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CallsToday {
     /// Days since 1970, in UTC.
     pub day: u32,
-    /// Number of calls, with the stored ones of other daemons.
+    /// The number.
     pub calls: u64,
 }
 
@@ -165,8 +165,7 @@ impl Control {
             .find(|count| MeterKind::parse(&count.kind) == Some(MeterKind::Workspace))
             .map_or(0, |count| u64::try_from(count.calls).unwrap_or(0));
         let meter = meters.find(&key(workspace, MeterKind::Workspace, workspace.as_str()));
-        let calls = own.max(meter.map_or(0, |meter| meter.calls(day)));
-        Ok(CallsToday { day, calls })
+        Ok(CallsToday { day, calls: own.max(meter.map_or(0, |meter| meter.calls(day))) })
     }
 
     /// The meters of a run, for its workspace, its agent, and its servers of the catalog, by alias;
