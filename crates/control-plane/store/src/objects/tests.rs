@@ -84,7 +84,7 @@ async fn active_runs_of_a_session_are_found_by_the_session() {
 async fn pages_read_no_more_rows_than_they_show() {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(&dir.path().join("x.db")).await.unwrap();
-    let of_run = "audit_events_by_run (workspace=? AND run=? AND happened_at>? AND happened_at<?)";
+    let of_run = "audit_events_by_run (run=? AND happened_at>? AND happened_at<?)";
     let below = [
         "sessions_by_parent (workspace=? AND parent=?)",
         "runs_by_session_and_end (workspace=? AND session=?)",

@@ -10,15 +10,14 @@ use crate::{
 };
 
 macro_rules! page {
-    ($name:literal, $run:literal, $beyond:literal, $order:literal) => {
+    ($name:literal, $of:literal, $beyond:literal, $order:literal) => {
         Statement {
             name: $name,
             sql: concat!(
                 "SELECT workspace, writer, seq, happened_at, kind, actor, resource, run, document ",
-                "FROM audit_events WHERE workspace = $1 AND ($2 = '' OR actor = $2) ",
-                "AND ($3 = '' OR resource = $3) AND ",
-                $run,
-                " ",
+                "FROM audit_events WHERE ",
+                $of,
+                " AND ($2 = '' OR actor = $2) AND ($3 = '' OR resource = $3) ",
                 "AND substr(kind, 1, length($5)) = $5 ",
                 "AND happened_at >= $6 AND happened_at < $7 AND (happened_at ",
                 $beyond,
@@ -38,13 +37,14 @@ macro_rules! page {
     };
 }
 
-const OLDER: Statement = page!("audit.older", "$4 = ''", "<", "DESC");
-const NEWER: Statement = page!("audit.newer", "$4 = ''", ">", "ASC");
-/// The events of one run, by the index that begins with the run.
+const OLDER: Statement = page!("audit.older", "workspace = $1 AND $4 = ''", "<", "DESC");
+const NEWER: Statement = page!("audit.newer", "workspace = $1 AND $4 = ''", ">", "ASC");
+/// The events of one run, by the index that begins with the run. An expression about the workspace
+/// is no part of an index: with the column itself, SQLite reads the events of all runs by time.
 pub(in crate::objects) const OLDER_OF_RUN: Statement =
-    page!("audit.older_of_run", "run = $4", "<", "DESC");
+    page!("audit.older_of_run", "run = $4 AND workspace || '' = $1", "<", "DESC");
 pub(in crate::objects) const NEWER_OF_RUN: Statement =
-    page!("audit.newer_of_run", "run = $4", ">", "ASC");
+    page!("audit.newer_of_run", "run = $4 AND workspace || '' = $1", ">", "ASC");
 const CHAIN: Statement = Statement {
     name: "audit.chain",
     sql: "SELECT workspace, writer, base_seq, base_hash, head_seq, head_hash, key_id, seal \

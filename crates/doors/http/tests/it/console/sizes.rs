@@ -12,7 +12,7 @@ use narthex_store::statements_of;
 use scraper::Html;
 
 use self::fill::{Filled, Size};
-use super::{FILES, filled, values};
+use super::{FILES, filled, is_of_the_settings, values};
 
 const SMALL: Size = Size { servers: 4, runs: 20, calls: 100, others: 4 };
 const LARGE: Size = Size { servers: 119, runs: 300, calls: 3_000, others: 120 };
@@ -60,7 +60,8 @@ struct Cost {
 async fn costs(size: Size) -> BTreeMap<String, Cost> {
     let Filled { site, run, .. } = &Filled::new(size).await;
     let browser = site.browser("ada").await;
-    let listed = pages().filter(|(path, method, _)| *method == "GET" && !FILES.contains(path));
+    let is_listed = |path: &str| !FILES.contains(&path) && !is_of_the_settings(path);
+    let listed = pages().filter(|(path, method, _)| *method == "GET" && is_listed(path));
     let listed = listed.map(|(path, ..)| (path, filled("default", path)));
     let filters = FILTERED
         .iter()
