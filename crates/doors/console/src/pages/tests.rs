@@ -197,7 +197,9 @@ fn s11_hostile_text_changes_no_page() {
             for hidden in ['\u{202e}', '\u{2066}', '\u{200b}', '\u{0}', '\u{1b}'] {
                 assert!(!page.contains(hidden), "{name}: {shown}");
             }
-            assert!(page.len() < 400_000, "{name}: {} bytes", page.len());
+            // The kitchen sink has samples of all pages.
+            let most = if *name == "kitchen sink" { 1_000_000 } else { 400_000 };
+            assert!(page.len() < most, "{name}: {} bytes", page.len());
         }
     }
 }
