@@ -34,6 +34,7 @@ mod search;
 mod secrets;
 mod server;
 mod servers;
+mod settings;
 mod stream;
 mod tools;
 mod topics;
@@ -53,7 +54,7 @@ use narthex_model::{ErrorKind, WorkspaceId};
 use percent_encoding::percent_decode_str;
 
 use self::{
-    answer::{Answered, asset, bare_fault, is_part, nothing, redirect},
+    answer::{Answered, asset, bare_fault, guarded, is_part, nothing, redirect},
     frame::{Head, frame},
     page::{Page, Spot, Table},
     viewer::{KEPT, Place, Viewer},
@@ -92,6 +93,7 @@ const PAGES: Table = Table(&[
     clients::PAGES,
     policy::PAGES,
     audit::PAGES,
+    settings::PAGES,
     me::PAGES,
     search::PAGES,
     stream::PAGES,
@@ -182,7 +184,7 @@ async fn answer_to(door: &Arc<Door>, parts: &Parts, body: RequestBody) -> Respon
         }
         (None, _) | (_, None) => Err(nothing()),
     };
-    answered.unwrap_or_else(|problem| bare_fault(&problem, parts))
+    guarded(answered.unwrap_or_else(|problem| bare_fault(&problem, parts)))
 }
 
 /// Answers a request that needs a signed-in human.
@@ -195,6 +197,7 @@ async fn to_human(
     if let Some(elsewhere) = browser.at_the_public_origin()? {
         return Ok(elsewhere);
     }
+    browser.is_opened_or_ours()?;
     let path = browser.parts.uri.path();
     let Some((token, signed_in)) = browser.session()? else {
         return Ok(browser.ways_in_then(&format!("{KEPT}{path}")));

@@ -8,6 +8,7 @@ use narthex_control::{
 };
 use narthex_model::{ErrorKind, Timestamp, WorkspaceId};
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 
 use crate::{
     auth::Principal,
@@ -44,7 +45,8 @@ impl Deciding<'_> {
             return Ok(String::new());
         }
         let user = &self.signed_in.account.id;
-        let shown = self.control.consents()?.show(user, self.token, &self.about());
+        let about = about(self.workspace, row);
+        let shown = self.control.consents()?.show(user, self.token, &about);
         let token =
             shown.map_err(|error| Problem::new(ErrorKind::Unavailable, error.to_string()))?;
         Ok(token.expose().to_owned())
@@ -58,10 +60,12 @@ impl Deciding<'_> {
     ) -> Result<Result<(), ConsentError>, Problem> {
         let DecisionForm { csrf: _, consent, decision, scope, within, reason } = form;
         let by = Principal::Human(self.signed_in.clone()).granter()?;
-        if let Err(error) = self.control.consents()?.answer(&consent, self.token, &self.about()) {
+        let (control, workspace, id) = (self.control, self.workspace, self.id);
+        let row = control.grant_request(workspace, id).await?;
+        let about = about(workspace, &row);
+        if let Err(error) = control.consents()?.answer(&consent, self.token, &about) {
             return Ok(Err(error));
         }
-        let (control, workspace, id) = (self.control, self.workspace, self.id);
         let mut body = json!({ "reason": reason.unwrap_or_default() });
         match decision {
             Decision::Approve => {
@@ -82,9 +86,64 @@ impl Deciding<'_> {
         }
         Ok(Ok(()))
     }
+}
 
-    /// The subject of the page, for its token.
-    fn about(&self) -> String {
-        decision_path(self.workspace, self.id)
+/// The subject of a page, for its token: the request with a digest of all that its page shows. An
+/// answer counts for what its human has read, and for nothing else.
+fn about(workspace: &WorkspaceId, row: &GrantRequestRow) -> String {
+    let asking = format!("{:?}", (&row.agent, &row.user, row.run, row.session));
+    let shown =
+        json!([row.of.word(), row.of.details(), row.arguments, row.duration, row.reason, asking,]);
+    let hash = Sha256::digest(shown.to_string());
+    let hash: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("{}#{hash}", decision_path(workspace, &row.id.to_text()))
+}
+
+#[cfg(test)]
+mod tests {
+    use narthex_model::{GrantOf, GrantRequestId, RunId};
+
+    use super::*;
+
+    fn asked(scope: &str) -> GrantRequestRow {
+        let of = GrantOf::read("tool_scope", &json!({ "scope": scope })).unwrap();
+        GrantRequestRow {
+            id: GrantRequestId::new([1; GrantRequestId::BYTES]),
+            asked_as: String::new(),
+            workspace: WorkspaceId::default(),
+            run: RunId::new([1; RunId::BYTES]),
+            session: None,
+            user: None,
+            agent: None,
+            of,
+            arguments: r#"{"to":"ada"}"#.to_owned(),
+            duration: "once",
+            reason: "please".to_owned(),
+            requested_at: SystemTime::UNIX_EPOCH,
+            expires_at: SystemTime::UNIX_EPOCH,
+            status: GrantRequestStatus::Pending,
+            decided: None,
+            decision_reason: String::new(),
+            grant: None,
+        }
+    }
+
+    /// D15: the answer of a page counts for the permission, the arguments and the words that it has
+    /// shown.
+    #[test]
+    fn d15_an_answer_is_bound_to_what_was_shown() {
+        let here = WorkspaceId::default();
+        let shown = about(&here, &asked("demo.write"));
+        assert_eq!(shown, about(&here, &asked("demo.write")));
+        let arguments = r#"{"to":"bob"}"#.to_owned();
+        let others = [
+            asked("demo.push"),
+            GrantRequestRow { arguments, ..asked("demo.write") },
+            GrantRequestRow { reason: "now".to_owned(), ..asked("demo.write") },
+            GrantRequestRow { duration: "run", ..asked("demo.write") },
+        ];
+        for other in others {
+            assert_ne!(shown, about(&here, &other), "{other:?}");
+        }
     }
 }

@@ -157,4 +157,22 @@ mod tests {
             assert!(frames <= 10 * QUEUE, "it goes on and on");
         }
     }
+
+    /// S11: HTML with line ends of each kind is one event, also a long one.
+    #[tokio::test]
+    async fn s11_html_in_an_event_begins_no_other_event() {
+        let metrics = narthex_gateway::metrics::Metrics::default();
+        for length in [1, 100_000] {
+            let html = format!("{}\r\nevent: x\rdata: y\n\nid: 7\n\n", "a".repeat(length));
+            let work = async move |events: Events| events.put_html(html).await;
+            let end: End = Box::pin(CancellationToken::new().cancelled_owned());
+            let keep_alive = Duration::from_secs(3600);
+            let stream = FeedStream::new(work, end, keep_alive, metrics.stream_opened());
+            let sent = stream.collect().await.unwrap().to_bytes();
+            let sent = std::str::from_utf8(&sent).unwrap();
+            assert!(sent.starts_with("data: a") && sent.ends_with("\n\n"), "{length}");
+            let ends = sent.bytes().filter(|byte| matches!(byte, b'\n' | b'\r')).count();
+            assert_eq!(ends, 2, "{length}");
+        }
+    }
 }

@@ -155,6 +155,21 @@ impl<'a> BrowserRequest<'a> {
         Ok(None)
     }
 
+    /// Refuses a read by a page of another origin, such as in a frame, an image or an event source:
+    /// pages at other ports of the same host get the cookie sent. A person may follow a link from
+    /// anywhere.
+    pub(crate) fn is_opened_or_ours(self) -> Result<(), Problem> {
+        const MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
+        const DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
+        let headers = &self.parts.headers;
+        let is_opened = single(headers, &MODE).flatten() == Some("navigate")
+            && matches!(single(headers, &DEST), Some(None | Some("document")));
+        match is_of_our_site(headers) || is_opened {
+            true => Ok(()),
+            false => Err(Problem::new(ErrorKind::Denied, "the request comes from another site")),
+        }
+    }
+
     /// The session of the browser, if it is valid.
     pub(crate) fn session(self) -> Result<Option<(&'a str, SignedIn)>, Problem> {
         let Some(token) = self.jar().find(&self.parts.headers, Kept::Session) else {

@@ -1,12 +1,14 @@
 //! Laws of all templates: texts are inert, parts are named, nothing is inline.
 
+mod attacks;
+
 use std::collections::BTreeSet;
 
 use scraper::{Html, Selector};
 
 use super::{
     agents, approvals, catalog, clients, connect, fault, home, kitchen_sink, me, onward, registry,
-    runs, search, secrets, server::sample_pages, server::samples, servers,
+    runs, search, secrets, server::sample_pages, server::samples, servers, settings,
 };
 use crate::{
     html,
@@ -23,15 +25,44 @@ pub(super) fn hostile() -> Vec<String> {
         "<hx-partial hx-target=\"body\"><b>x</b></hx-partial>",
         "{{ 7*7 }} {% raw %} ${7*7}",
         "javascript:alert(1)",
+        "data:text/html,<script>alert(1)</script>",
+        "//evil.example/x",
+        "https://evil.example/\"><base href=//evil.example>",
         "a\u{202e}b\u{2066}c\u{200b}d\u{0}\u{1b}[31m",
+        "\u{61c}\u{2067}x\u{2069}\u{feff}\u{ad}\u{2028}y\u{2029}\u{e0041}\u{fe0f}\u{3164}",
         "\n\ndata: <b>x</b>\n\n",
-        "&lt;b&gt;",
+        "\r\nevent: x\rdata: <b>x</b>\r\n\r\nid: 7\n\n",
+        "x\r\nSet-Cookie: narthex=1\r\nLocation: //evil.example\r\n\r\n<b>x</b>",
+        "hx-get=\"/signout\" hx-trigger=load hx-on:click=alert(1) x='",
+        "\" autofocus onfocus=alert(1) hx-vals='js:{a:alert(1)}",
+        "}*{display:none}/* */ expression(alert(1)) </style><style>*{color:red}",
+        "--><!-- ]]> <![CDATA[ <?php </noscript></iframe></xmp></select></option></p></form>",
+        "&lt;b&gt; &#60;b&#62; &#x3c;script&#x3e; \\u003cscript\\u003e %3Cscript%3E",
     ]
     .map(str::to_owned)
     .to_vec();
     all.push("<b>".repeat(50_000));
     all
 }
+
+/// Characters of [`hostile`] that are drawn as nothing, or change what is drawn.
+const UNSEEN: [char; 15] = [
+    '\u{202e}',
+    '\u{2066}',
+    '\u{2067}',
+    '\u{2069}',
+    '\u{200b}',
+    '\u{0}',
+    '\u{1b}',
+    '\r',
+    '\u{61c}',
+    '\u{feff}',
+    '\u{ad}',
+    '\u{2028}',
+    '\u{2029}',
+    '\u{e0041}',
+    '\u{3164}',
+];
 
 fn selector(text: &str) -> Selector {
     Selector::parse(text).unwrap()
@@ -68,6 +99,7 @@ fn pages(text: &str) -> Vec<(&'static str, String)> {
     all.extend(me::samples::pages(text));
     all.extend(clients::samples::pages(text));
     all.extend(connect::samples::pages(text));
+    all.extend(settings::samples::pages(text));
     all.extend([
         ("agents", html(&agents::samples::list_of(frame(), text))),
         ("agent", html(&agents::samples::page_of(frame(), text))),
@@ -113,12 +145,28 @@ fn of_servers(text: &str) -> Vec<(&'static str, String)> {
         list: kitchen_sink::list_of(text),
         filtered: text.chars().take(200).collect(),
         path: back(),
+        add: Some("/w/default/add-server".to_owned()),
         reload: Some(crate::parts::Action::new(back(), "Read the files again", text)),
     };
     let tested = kitchen_sink::tested_of(text);
     let part = servers::TestedPart { tested: tested.clone() };
     let test = servers::ServerTestPage { frame: frame(), tested, back: back() };
-    vec![("servers", html(&list)), ("server test", html(&test)), ("server test part", html(&part))]
+    let more: String = text.chars().take(200).collect();
+    let area = crate::parts::form::Input::area(&more, 5);
+    let add = servers::add::ServerAddPage {
+        frame: frame(),
+        path: "/w/default/add-server".to_owned(),
+        back: back(),
+        registry: Some("/w/default/registry".to_owned()),
+        catalog: Some("/w/default/catalog".to_owned()),
+        fields: vec![crate::parts::form::Field::new("server", &more, area).fault(Some(&more))],
+    };
+    vec![
+        ("servers", html(&list)),
+        ("server add", html(&add)),
+        ("server test", html(&test)),
+        ("server test part", html(&part)),
+    ]
 }
 
 /// The pages of one server.
@@ -194,8 +242,8 @@ fn s11_hostile_text_changes_no_page() {
         for ((name, page), (_, expected)) in pages(&text).iter().zip(&plain) {
             let shown: String = text.chars().take(40).collect();
             assert_eq!(skeleton(page), *expected, "{name}: {shown}");
-            for hidden in ['\u{202e}', '\u{2066}', '\u{200b}', '\u{0}', '\u{1b}'] {
-                assert!(!page.contains(hidden), "{name}: {shown}");
+            for hidden in UNSEEN {
+                assert!(!page.contains(hidden), "{name}: {hidden:?} of {shown}");
             }
             // The kitchen sink has samples of all pages.
             let most = if *name == "kitchen sink" { 1_000_000 } else { 400_000 };

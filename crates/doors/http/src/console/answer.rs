@@ -1,4 +1,4 @@
-//! Answers with pages, parts of pages, files and redirects, each with the headers that it needs.
+//! Answers with pages, parts of pages, files and redirects, and the headers that all answers have.
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, StatusCode, header, request::Parts};
@@ -22,12 +22,14 @@ const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
 const FOR_EVER: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
 /// The header by which the script asks for a part of a page.
 const PART: HeaderName = HeaderName::from_static("hx-request");
+/// The header that names the pages that may use an answer.
+const USED_BY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
 /// Maximum number of characters of the sentence of a failure.
 const SENTENCE_MAX: usize = 2_000;
 
 /// An answer with a page, or with parts of one.
 pub(super) fn page(status: StatusCode, text: String) -> Response {
-    let mut response = guarded(Response::new(Payload::from(text.into_bytes()).into()));
+    let mut response = Response::new(Payload::from(text.into_bytes()).into());
     *response.status_mut() = status;
     response.headers_mut().insert(header::CONTENT_TYPE, HTML);
     response
@@ -36,7 +38,7 @@ pub(super) fn page(status: StatusCode, text: String) -> Response {
 /// Leads the browser to another page of ours.
 pub(super) fn redirect(to: &str) -> Answered {
     let to = HeaderValue::from_str(to).map_err(|_unfit| nothing())?;
-    let mut response = guarded(respond::empty(StatusCode::SEE_OTHER));
+    let mut response = respond::empty(StatusCode::SEE_OTHER);
     response.headers_mut().insert(header::LOCATION, to);
     Ok(response)
 }
@@ -51,11 +53,10 @@ pub(super) fn asset(file: &'static Asset, parts: &Parts) -> Response {
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(file.media));
     headers.insert(header::CACHE_CONTROL, FOR_EVER);
     headers.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
-    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     if takes_gzip {
         headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
     }
-    guarded(response)
+    response
 }
 
 /// The failure in words.
@@ -86,15 +87,18 @@ pub(super) fn is_part(parts: &Parts) -> bool {
     single(&parts.headers, &PART).flatten() == Some("true")
 }
 
-/// Adds the headers that forbid foreign scripts and frames.
-fn guarded(mut response: Response) -> Response {
-    let all: [(HeaderName, &'static str); 3] = [
+/// Adds the headers that forbid foreign scripts, frames and uses in pages of others. Those that the
+/// answer has already stay.
+pub(super) fn guarded(mut response: Response) -> Response {
+    let all: [(HeaderName, &'static str); 5] = [
         (header::CONTENT_SECURITY_POLICY, POLICY),
         (header::X_FRAME_OPTIONS, "DENY"),
         (header::REFERRER_POLICY, "same-origin"),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (USED_BY, "same-origin"),
     ];
     for (name, value) in all {
-        response.headers_mut().insert(name, HeaderValue::from_static(value));
+        response.headers_mut().entry(name).or_insert(HeaderValue::from_static(value));
     }
     response
 }

@@ -53,7 +53,7 @@ const FILTERS: [(&str, &str, &str); 8] = [
     ("server", "Server", "the name of the server that was called"),
     ("since", "Since", "a day or a time in UTC, such as 2026-11-22"),
     ("until", "Until", "a day or a time in UTC"),
-    ("outcome", "Outcome", "such as ok, denied or failed"),
+    ("outcome", "Outcome", "such as ok, tool_error or permission_required"),
 ];
 /// Number of rows of one page.
 const PAGE: usize = 50;

@@ -348,7 +348,7 @@ fn empty(viewer: &Viewer<'_>, is_whole: bool) -> Empty {
 
 /// The sentence for the last action.
 fn told(query: &Query) -> Option<Told> {
-    let name = Words::within(query.text("name"), 100);
+    let name = Words::new(query.subject());
     let is_revoked = query.text("done") == "revoke";
     is_revoked.then(|| Told {
         sentence: Words::new(&format!("{name} is revoked: its runs and tokens have ended.")),

@@ -60,7 +60,7 @@ const SHOWN: usize = 5;
 /// Maximum number of characters of a line of a file.
 const LINE_MAX: usize = 2_000;
 /// The parameters of the address.
-const KNOWN: [&str; 4] = ["client", "since", "done", "path"];
+const KNOWN: [&str; 3] = ["client", "since", "done"];
 
 async fn show(viewer: &Viewer<'_>) -> Answered {
     let query = viewer.query(&KNOWN)?;
@@ -281,9 +281,12 @@ fn part(arrived: &Arrived) -> Fragment {
 
 /// The sentence for the last action.
 fn told(query: &Query) -> Option<Told> {
-    let path = Words::within(query.text("path"), 300);
+    // The address names a row of the table, and no words of its own.
+    let client = of_user().find(|client| client.id == query.text("client"))?;
     let sentence = match query.text("done") {
-        "write" => format!("{path} has the entry now. Below you see the client arrive."),
+        "write" => {
+            format!("The file of {} has the entry now. Below you see it arrive.", client.name)
+        }
         "undo" => "The entry is out of the file again.".to_owned(),
         _ => return None,
     };
@@ -297,8 +300,8 @@ async fn write(viewer: &Viewer<'_>, body: RequestBody) -> Answered {
     let (id, seal) = (viewer.segment(0), viewer.query(&["seal"])?.text("seal").to_owned());
     let client = id.clone();
     let written = of_files(move || machine.connect(&id, &seal)).await?;
-    let look = written.map_err(|error| failed(&error))?;
-    done(viewer, "write", &client, &look.path.display().to_string())
+    written.map_err(|error| failed(&error))?;
+    done(viewer, "write", &client)
 }
 
 /// Takes the entry out of the file again.
@@ -309,16 +312,16 @@ async fn undo(viewer: &Viewer<'_>, body: RequestBody) -> Answered {
     let client = id.clone();
     let undone = of_files(move || machine.take_back(&id)).await?;
     undone.map_err(|error| failed(&error))?;
-    done(viewer, "undo", &client, "")
+    done(viewer, "undo", &client)
 }
 
 fn denied(why: &'static str) -> Problem {
     Problem::new(ErrorKind::Denied, why)
 }
 
-fn done(viewer: &Viewer<'_>, verb: &str, client: &str, path: &str) -> Answered {
+fn done(viewer: &Viewer<'_>, verb: &str, client: &str) -> Answered {
     let mut query = form_urlencoded::Serializer::new(String::new());
-    query.append_pair("client", client).append_pair("done", verb).append_pair("path", path);
+    query.append_pair("client", client).append_pair("done", verb);
     answer::redirect(&viewer.path(&format!("connect?{}", query.finish())))
 }
 

@@ -224,7 +224,7 @@ fn login(viewer: &Viewer<'_>, one: &OwnSession) -> Item {
 
 /// The sentence for the last action.
 fn told(query: &Query) -> Option<Told> {
-    let name = Words::within(query.text("name"), 100);
+    let name = Words::new(query.subject());
     let sentence = match query.text("done") {
         "disconnect" => format!("You are no longer connected to {name}."),
         "revoke" => "The program no longer acts for you.".to_owned(),

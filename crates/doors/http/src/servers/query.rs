@@ -11,6 +11,9 @@ use crate::{problem::Problem, shapes::PAGE_MAX};
 /// Number of objects in a page by default.
 const PAGE: u32 = 50;
 
+/// Length of the longest name that a sentence takes from an address.
+const SUBJECT_MAX: usize = 64;
+
 /// Number of objects in a page, by default and at most.
 #[cfg(test)]
 pub(crate) fn page_sizes() -> (u32, u32) {
@@ -62,6 +65,17 @@ impl Query {
 
     pub(crate) fn text(&self, name: &str) -> &str {
         self.0.get(name).map_or("", String::as_str)
+    }
+
+    /// The object of an action that was done, for a sentence. A text that is no plain name is left
+    /// out: others could write an address, and so a sentence of the page.
+    pub(crate) fn subject(&self) -> &str {
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:/@".contains(&byte);
+        let name = self.text("name");
+        match name.len() <= SUBJECT_MAX && name.bytes().all(is_plain) {
+            true => name,
+            false => "this one",
+        }
     }
 
     /// The value `true` or `false`; a missing value means `false`.
@@ -130,5 +144,18 @@ mod tests {
         let text = |query: Result<Query, Problem>| query.unwrap().text("q").to_owned();
         assert_eq!(text(Query::of_form(&uri, &["q"])), "a b+ c");
         assert_eq!(text(Query::of(&uri, &["q"])), "a+b+ c");
+    }
+
+    /// S11: an address puts no words into a sentence.
+    #[test]
+    fn s11_an_address_names_an_object_and_says_nothing() {
+        let subject = |text: &str| {
+            let uri: http::Uri = format!("/x?name={text}").parse().unwrap();
+            Query::of(&uri, &["name"]).unwrap().subject().to_owned()
+        };
+        assert_eq!(subject("my-server_2"), "my-server_2");
+        for words in ["Call%20us%20now", "a%0Ab", "%E2%80%AEx", "a%E2%80%8Bb", &"x".repeat(65)] {
+            assert_eq!(subject(words), "this one", "{words}");
+        }
     }
 }

@@ -254,7 +254,7 @@ impl Listed for GrantRequest {
 #[schemars(example = json!({
     "scope": "session",
     "reason": "for today",
-    "expires_at": "2027-01-31T12:00:00Z"
+    "expires_at": "2027-01-31T12:00:00.000Z"
 }))]
 pub(crate) struct GrantApproval {
     pub(crate) scope: Option<GrantScope>,

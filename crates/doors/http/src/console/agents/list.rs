@@ -209,7 +209,7 @@ fn head(viewer: &Viewer<'_>, kind: CatalogKind) -> Head {
 }
 
 fn told(kind: CatalogKind, query: &Query) -> Option<Told> {
-    let name = query.text("name");
+    let name = query.subject();
     let sentence = format!("The {kind} {name} is deleted.");
     let told = Told { sentence: Words::new(&sentence), is_failure: false };
     (query.text("done") == "deleted").then_some(told)

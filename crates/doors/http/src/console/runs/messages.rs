@@ -155,6 +155,10 @@ pub(super) async fn send(viewer: &Viewer<'_>, body: RequestBody) -> Answered {
     let Sent { csrf: _, text, request_id } = viewer.form(body).await?;
     let text = line_breaks(&text);
     let again = async |status, fault: &str| {
+        // The page has more than those see who may only send.
+        if !viewer.may(Access::Member(SEE_RUNS)) {
+            return Err(Problem::new(ErrorKind::Invalid, fault).with_status(status));
+        }
         let fields = fields(&text, &request_id, Some(fault));
         page(viewer, viewer.query(&[])?, None, status, fields).await
     };

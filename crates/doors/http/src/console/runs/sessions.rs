@@ -70,7 +70,7 @@ pub(super) async fn list(viewer: &Viewer<'_>) -> Answered {
 
 /// The sentence for an action that was done without the script.
 fn told(query: &Query) -> Option<Told> {
-    let name = Words::within(query.text("name"), 40);
+    let name = Words::new(query.subject());
     let sentence = match query.text("done") {
         "suspend" => format!("The session {name} is suspended."),
         "resume" => format!("The session {name} has another run."),

@@ -154,10 +154,10 @@ pub(super) async fn resume(viewer: &Viewer<'_>, body: RequestBody) -> Answered {
 pub(super) async fn revoke(viewer: &Viewer<'_>, body: RequestBody) -> Answered {
     let CsrfForm { csrf: _ } = viewer.form(body).await?;
     let query = viewer.query(&["grant"])?;
+    let one = One::plain(viewer, &viewer.segment(0)).await?;
     let by = viewer.principal.granter()?;
     let control = viewer.control();
     control.grant_revoke(&viewer.workspace, query.text("grant"), &by.by).await?;
-    let one = One::plain(viewer, &viewer.segment(0)).await?;
     done(
         viewer,
         "The grant is revoked: reload the page to see those that are left.",

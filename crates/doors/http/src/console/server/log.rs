@@ -80,7 +80,6 @@ pub(super) async fn file(viewer: &Viewer<'_>) -> Answered {
     let mut response = answer::page(StatusCode::OK, text);
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, TEXT);
-    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     if let Ok(value) = HeaderValue::from_str(&attachment(&name)) {
         headers.insert(header::CONTENT_DISPOSITION, value);
     }
