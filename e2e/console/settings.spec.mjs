@@ -38,7 +38,7 @@ async function done(path, method, body) {
 
 async function opened(options) {
   const person = await site.person(options);
-  await person.page.getByRole('link', { name: 'Settings', exact: true }).click();
+  await person.go('Settings');
   await person.page.getByRole('heading', { name: 'Settings', level: 1 }).waitFor();
   return person;
 }

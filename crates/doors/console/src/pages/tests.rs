@@ -246,7 +246,9 @@ fn s11_hostile_text_changes_no_page() {
             for hidden in UNSEEN {
                 assert!(!page.contains(hidden), "{name}: {hidden:?} of {shown}");
             }
-            assert!(page.len() < 400_000, "{name}: {} bytes", page.len());
+            // The kitchen sink has samples of all pages.
+            let most = if *name == "kitchen sink" { 1_000_000 } else { 400_000 };
+            assert!(page.len() < most, "{name}: {} bytes", page.len());
         }
     }
 }

@@ -21,7 +21,7 @@ pub(super) const GROUPS: &[Group] = &[
     ("Agents", &["agents", "capabilities"]),
     ("Connect", &["connect", "clients"]),
     ("Rules and records", &["policy", "grants", "audit"]),
-    ("Administration", &["me"]),
+    ("Administration", &["settings", "me"]),
 ];
 
 /// Pages with a list of another path.

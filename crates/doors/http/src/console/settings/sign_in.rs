@@ -44,7 +44,7 @@ fn providers(viewer: &Viewer<'_>) -> Card {
             sentence: "With one, people sign in with the account of their company. The operator \
                        adds it to narthex.toml of the daemon, as the table signin.oidc.NAME."
                 .to_owned(),
-            example: None,
+            example: Some("[signin.oidc.company]".to_owned()),
             page: Some("docs/guides/company-sign-in.md"),
         })],
         false => vec![

@@ -5,7 +5,7 @@ use narthex_console::{
     parts::{Empty, Words},
 };
 use narthex_control::{Usage, UsageRow};
-use narthex_model::TrafficLimits;
+use narthex_model::{TrafficLimits, command::narthex};
 use narthex_registry::{ServerRow, Snapshot};
 
 use super::tab;
@@ -44,7 +44,7 @@ pub(super) async fn cards(
     let next = next.map(|(key, _)| tab::address(viewer, "settings/limits", &[("after", key)]));
     let words = Words::new(&format!("{} of {count} agents and servers", shown.len()));
     let pieces = match shown.is_empty() {
-        true => vec![Piece::Empty(empty())],
+        true => vec![Piece::Empty(empty(viewer))],
         false => vec![
             Piece::Table(Table {
                 caption: "Agents and servers that are limited or were used today",
@@ -186,11 +186,12 @@ fn rate(limits: &TrafficLimits) -> String {
     }
 }
 
-fn empty() -> Empty {
+fn empty(viewer: &Viewer<'_>) -> Empty {
+    let command = narthex("usage", &[]).in_workspace(viewer.workspace.as_str());
     Empty {
         title: "Nothing was used today",
         sentence: "An agent or a server is here once it has limits or a call of today.".to_owned(),
-        example: None,
+        example: Some(command.to_string()),
         page: Some("docs/reference/limits.md"),
     }
 }

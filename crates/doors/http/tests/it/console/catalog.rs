@@ -267,7 +267,8 @@ async fn a_draft_is_enabled_by_its_button() {
     }
     let browser = site.browser("ada").await;
     let list = browser.see(&format!("{LIST}?is=draft")).await;
-    assert_eq!(all(&list, "#catalog .title"), ["mail", "post"]);
+    let object = site.api.get(&format!("{API}/mail")).await;
+    assert_eq!(all(&list, "#catalog .title"), ["mail", "post"], "{object}");
     assert_eq!(all(&list, "#catalog .badge"), ["draft", "draft"]);
     assert!(all(&list, "#catalog").remove(0).contains("runs do not get it before it is enabled"));
     let enable = values(&list, "#catalog li form", "action");

@@ -93,7 +93,11 @@ fn outcomes(viewer: &Viewer<'_>, row: &WebhookRow, found: &[DeliveryRow], is_fir
         true => vec![Piece::Empty(Empty {
             title: if is_first { "Nothing was delivered yet" } else { "No older deliveries" },
             sentence: "An event is here once it has arrived, or was given up.".to_owned(),
-            example: None,
+            example: Some(
+                narthex("webhooks deliveries {}", &[&row.name.as_str()])
+                    .in_workspace(viewer.workspace.as_str())
+                    .to_string(),
+            ),
             page: Some("docs/guides/channels-and-webhooks.md"),
         })],
         false => vec![
