@@ -240,10 +240,8 @@ fn start_off(viewer: &Viewer<'_>, stored: &Map<String, Value>) -> Option<&'stati
 /// The sentence above the effective configuration of an agent.
 fn sentence(open: &Open) -> &'static str {
     match &open.draft {
-        Some(draft) if draft.definition != definition_of(&open.object) => {
-            "With the values of the form, which are not saved yet."
-        }
-        Some(_) | None => "Each value with the level that gives it, and what it overrides.",
+        Some(_) => "With the values of the form, saved or not.",
+        None => "Each value with the level that gives it, and what it overrides.",
     }
 }
 
