@@ -202,7 +202,10 @@ async fn to_human(
     };
     let (workspace, rest) = match wanted {
         Wanted::Root => return redirect(&first_page(browser, &signed_in)?),
-        Wanted::Workspace(workspace) => return redirect(&format!("{WORKSPACES}{workspace}/")),
+        Wanted::Workspace(workspace) => {
+            WorkspaceId::new(workspace).map_err(|_unfit| nothing())?;
+            return redirect(&format!("{WORKSPACES}{workspace}/"));
+        }
         Wanted::Place(workspace, rest) => (workspace, rest),
         Wanted::File(_) | Wanted::Samples => return Err(nothing()),
     };

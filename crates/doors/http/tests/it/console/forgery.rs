@@ -306,6 +306,8 @@ async fn s7_tricks_with_paths_and_hosts_open_nothing() {
         "/w/default/servers/..",
         "/w/default/servers/../../../api/me",
         "/w/..%2f..%2fapi%2fme",
+        "/w/%2f%2fevil.example",
+        "/w/..",
         "/w/%2e%2e/api/me",
         "/w/default/..%2f..%2fapi/me",
         "/w/default/servers%2fone",
@@ -327,10 +329,6 @@ async fn s7_tricks_with_paths_and_hosts_open_nothing() {
         let answer = browser.look(path).await;
         assert!(answer.status.is_client_error(), "{path}: {}", answer.status);
         assert!(!answer.text().contains("\"roles\""), "{path}");
-    }
-    let bare = browser.look("/w/%2f%2fevil.example").await;
-    if let Some(to) = bare.headers.get("location") {
-        assert!(to.to_str().unwrap().starts_with("/w/"), "{to:?}");
     }
     for host in ["evil.example", "localhost.evil.example:7717", "localhost:7717@evil.example", ""] {
         let request = browser.request(Method::GET, "/w/default/").header("host", host);
