@@ -70,6 +70,20 @@ pub struct Workspaces {
     pub current: String,
     /// All ids, with the name of each.
     pub all: Vec<(String, Words)>,
+    /// The entry for the pages of operators.
+    pub operator: OperatorEntry,
+}
+
+/// The entry of the workspace switch for the pages of operators.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum OperatorEntry {
+    /// The human is no operator, and sees no entry.
+    #[default]
+    Hidden,
+    /// A link.
+    Link,
+    /// The pages of operators are open, and no workspace.
+    Open,
 }
 
 /// A link to a page.
@@ -192,7 +206,25 @@ impl Frame {
     /// True for the id of the workspace that is open.
     #[must_use]
     pub fn is_open(&self, id: &str) -> bool {
-        self.workspaces.current == id
+        !self.is_of_operators() && self.workspaces.current == id
+    }
+
+    /// True on the pages of operators.
+    #[must_use]
+    pub fn is_of_operators(&self) -> bool {
+        self.workspaces.operator == OperatorEntry::Open
+    }
+
+    /// True if the workspace switch has an entry for the pages of operators.
+    #[must_use]
+    pub fn has_operator(&self) -> bool {
+        self.workspaces.operator != OperatorEntry::Hidden
+    }
+
+    /// The words for the place: the id of the workspace that is open, or `Operator`.
+    #[must_use]
+    pub fn place(&self) -> &str {
+        if self.is_of_operators() { "Operator" } else { &self.workspaces.current }
     }
 
     /// The path of the search.

@@ -15,7 +15,8 @@ pub mod pages;
 pub mod parts;
 
 pub use frame::{
-    Account, Frame, NavGroup, NavLink, NavPlace, Related, Told, ToldPart, Waiting, Workspaces,
+    Account, Frame, NavGroup, NavLink, NavPlace, OperatorEntry, Related, Told, ToldPart, Waiting,
+    Workspaces,
 };
 
 /// The policy of every page: its own files and nothing else, no inline script and no inline style.

@@ -24,6 +24,7 @@ mod links;
 mod live;
 mod me;
 mod nav;
+mod operator;
 mod page;
 mod play;
 mod policy;
@@ -34,6 +35,7 @@ mod search;
 mod secrets;
 mod server;
 mod servers;
+mod settings;
 mod stream;
 mod tools;
 mod topics;
@@ -56,7 +58,7 @@ use self::{
     answer::{Answered, asset, bare_fault, guarded, is_part, nothing, redirect},
     frame::{Head, frame},
     page::{Page, Spot, Table},
-    viewer::{KEPT, Place, Viewer},
+    viewer::{KEPT, Place, Viewer, of_operators},
 };
 use crate::{
     Access,
@@ -92,10 +94,14 @@ const PAGES: Table = Table(&[
     clients::PAGES,
     policy::PAGES,
     audit::PAGES,
+    settings::PAGES,
     me::PAGES,
     search::PAGES,
     stream::PAGES,
 ]);
+
+/// The pages of operators, which belong to no workspace.
+const OPERATOR_PAGES: Table = Table(&[operator::PAGES, audit::OF_INSTALLATION]);
 
 /// The pages for the door, which does not import them.
 pub(crate) const BESIDE: Beside = Beside {
@@ -118,6 +124,8 @@ enum Wanted<'p> {
     Workspace(&'p str),
     /// A place in a workspace.
     Place(&'p str, &'p str),
+    /// A place among the pages of operators.
+    Operator(&'p str),
 }
 
 impl<'p> Wanted<'p> {
@@ -130,6 +138,9 @@ impl<'p> Wanted<'p> {
         if path.starts_with(KEPT_FILES) {
             let is_samples = cfg!(debug_assertions) && path == kitchen_sink::PATH;
             return assets::find(path).map(Self::File).or(is_samples.then_some(Self::Samples));
+        }
+        if let Some(rest) = of_operators(path) {
+            return Some(Self::Operator(rest));
         }
         let rest = path.strip_prefix(WORKSPACES)?;
         Some(match rest.split_once('/') {
@@ -144,9 +155,15 @@ pub fn pages() -> impl Iterator<Item = (&'static str, &'static str, Access)> {
     PAGES.all().map(|page| (page.path, page.method, page.access))
 }
 
+/// Every page of operators with its methods: the path below `/operator`, the method, and the
+/// callers.
+pub fn operator_pages() -> impl Iterator<Item = (&'static str, &'static str, Access)> {
+    OPERATOR_PAGES.all().map(|page| (page.path, page.method, page.access))
+}
+
 /// True for the path of a page or of a file of one.
 fn is_page(path: &str) -> bool {
-    path.starts_with(WORKSPACES) || path.starts_with(KEPT_FILES)
+    path.starts_with(WORKSPACES) || path.starts_with(KEPT_FILES) || of_operators(path).is_some()
 }
 
 /// The page that the cookie of a sign-in names; `None` if it is none of ours, such as in a cookie
@@ -156,11 +173,17 @@ fn onward(kept: &str) -> Option<String> {
     if path == "/" {
         return Some(path.to_owned());
     }
-    let (workspace, rest) = path.strip_prefix(WORKSPACES)?.split_once('/')?;
-    WorkspaceId::new(workspace).ok()?;
+    let (table, rest) = match of_operators(path) {
+        Some(rest) => (OPERATOR_PAGES, rest),
+        None => {
+            let (workspace, rest) = path.strip_prefix(WORKSPACES)?.split_once('/')?;
+            WorkspaceId::new(workspace).ok()?;
+            (PAGES, rest)
+        }
+    };
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~%/".contains(&byte);
     let is_safe = rest.bytes().all(is_plain) && !rest.split('/').any(|part| part == "..");
-    (is_safe && PAGES.find(rest).is_read()).then(|| path.to_owned())
+    (is_safe && table.find(rest).is_read()).then(|| path.to_owned())
 }
 
 /// True if a person's browser asks for a page. Programs that take anything get the answer of the
@@ -200,17 +223,23 @@ async fn to_human(
     let Some((token, signed_in)) = browser.session()? else {
         return Ok(browser.ways_in_then(&format!("{KEPT}{path}")));
     };
-    let (workspace, rest) = match wanted {
+    let (workspace, spot) = match wanted {
         Wanted::Root => return redirect(&first_page(browser, &signed_in)?),
         Wanted::Workspace(workspace) => {
             WorkspaceId::new(workspace).map_err(|_unfit| nothing())?;
             return redirect(&format!("{WORKSPACES}{workspace}/"));
         }
-        Wanted::Place(workspace, rest) => (workspace, rest),
+        Wanted::Place(workspace, rest) => (open(browser, workspace, &signed_in)?, PAGES.find(rest)),
+        Wanted::Operator(rest) => {
+            (open_to_operators(browser, &signed_in)?, OPERATOR_PAGES.find(rest))
+        }
         Wanted::File(_) | Wanted::Samples => return Err(nothing()),
     };
-    let (workspace, spot) = (open(browser, workspace, &signed_in)?, PAGES.find(rest));
-    let nav = nav::links(PAGES, &spot, &workspace, &Principal::Human(signed_in.clone()));
+    let principal = Principal::Human(signed_in.clone());
+    let nav = match of_operators(path) {
+        Some(_) => nav::of_operators(OPERATOR_PAGES, &spot),
+        None => nav::links(PAGES, &spot, &workspace, &principal),
+    };
     let place = Place { workspace, segments: spot.segments, nav };
     let csrf = browser.control.form_token(token);
     let viewer = Viewer::new(door, browser, place, signed_in, csrf);
@@ -252,6 +281,20 @@ fn open(
     }
     browser.control.workspace(&workspace)?;
     Ok(workspace)
+}
+
+/// The workspace of the daemon, on whose behalf operators see their pages. For every other human
+/// these are absent, whatever their path and method.
+fn open_to_operators(
+    browser: BrowserRequest<'_>,
+    signed_in: &SignedIn,
+) -> Result<WorkspaceId, Problem> {
+    let principal = Principal::Human(signed_in.clone());
+    if !principal.is_operator() {
+        browser.door.denied(&principal, browser.parts.uri.path());
+        return Err(nothing());
+    }
+    Ok(browser.control.home().clone())
 }
 
 /// The page of a place, if the human may open it.

@@ -112,13 +112,23 @@ pub struct Step {
     pub title: &'static str,
     /// How to do it.
     pub sentence: &'static str,
-    /// The command.
+    /// The page on which it is done.
+    pub href: String,
+    /// The words on the link to that page.
+    pub label: &'static str,
+    /// The command that does it.
     pub command: String,
     /// True once narthex has seen it done.
     pub is_done: bool,
 }
 
 impl Now {
+    /// True if a server is configured, as far as the human may see.
+    #[must_use]
+    pub fn has_servers(&self) -> bool {
+        self.servers.is_some_and(|counted| counted.all > 0)
+    }
+
     /// True if nothing is broken and nothing waits, as far as the human may see.
     #[must_use]
     pub fn is_calm(&self) -> bool {

@@ -24,10 +24,10 @@ use super::{
     },
     secrets::{self, SecretRow},
     server::{definitions::DefinitionList, log::Log, samples, tools::Tools},
-    servers::{ServerFilters, ServerList, ServerRow, Stage, Tested},
+    servers::{MendingLink, ServerFilters, ServerList, ServerRow, Stage, Tested},
 };
 use crate::{
-    Account, Frame, NavLink, NavPlace, Related, Told, Waiting, Workspaces, filters,
+    Account, Frame, NavLink, NavPlace, OperatorEntry, Related, Told, Waiting, Workspaces, filters,
     parts::{
         Action, Empty, Filter, ICONS, Moment, Same, State, Words,
         form::{Field, Input, Origin},
@@ -178,6 +178,7 @@ pub fn frame_of(more: &str) -> Frame {
         workspaces: Workspaces {
             current: "default".to_owned(),
             all: vec![("default".to_owned(), words("default", "")), team],
+            operator: OperatorEntry::Link,
         },
         nav: vec![
             link("", "Home", "home", "", NavPlace::Elsewhere),
@@ -252,7 +253,19 @@ fn row_of(index: usize, state: ServerState, more: &str) -> ServerRow {
             }
             ServerState::Ready => vec![test, reconnect, disable],
         },
+        links: match state {
+            ServerState::Error => vec![
+                mending("Set MAIL_KEY", "/w/default/secrets?q=MAIL_KEY", more),
+                mending("Log", "/w/default/servers/files/log", more),
+            ],
+            _ => Vec::new(),
+        },
     }
+}
+
+fn mending(label: &str, href: &str, more: &str) -> MendingLink {
+    let is_primary = label.starts_with("Set");
+    MendingLink { label: words(label, more), href: href.to_owned(), is_primary }
 }
 
 pub(super) fn list_of(more: &str) -> ServerList {
@@ -335,25 +348,25 @@ pub fn first_day() -> HomePage {
 }
 
 fn steps() -> Vec<Step> {
+    let step = |title, sentence, page: &str, command, is_done| Step {
+        title,
+        sentence,
+        href: format!("/w/default/{page}"),
+        label: title,
+        command: narthex(command, &[]).to_string(),
+        is_done,
+    };
+    let client = "Your editor or agent gets one address for all servers.";
     vec![
-        Step {
-            title: "Add a server",
-            sentence: "A program or an address that has tools.",
-            command: narthex("add NAME", &[]).to_string(),
-            is_done: true,
-        },
-        Step {
-            title: "Connect a client",
-            sentence: "Your editor or agent gets one address for all servers.",
-            command: narthex("setup", &[]).to_string(),
-            is_done: false,
-        },
-        Step {
-            title: "Make a call",
-            sentence: "Ask your client for something that needs a tool.",
-            command: narthex("tools", &[]).to_string(),
-            is_done: false,
-        },
+        step(
+            "Add a server",
+            "A program or an address that has tools.",
+            "add-server",
+            "setup",
+            true,
+        ),
+        step("Connect a client", client, "connect", "setup", false),
+        step("Make a call", "Ask your client for something.", "play", "tools", false),
     ]
 }
 

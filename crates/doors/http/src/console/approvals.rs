@@ -194,7 +194,7 @@ fn empty(viewer: &Viewer<'_>, status: &str, agent: &str) -> Empty {
         ),
         (true, "", "") => (
             "No agent waits for a decision",
-            "An agent whose call needs a grant asks by its tool `request_grant`. The request waits \
+            "An agent whose call needs a grant asks by its tool request_grant. The request waits \
              here until a human decides, or its time is over.",
         ),
         _ => ("No request fits", "Take a filter away to see more."),

@@ -63,7 +63,7 @@ const STATES: [(&str, &str); 4] = [
     ("draft", "draft"),
     ("disabled", "disabled"),
     ("unusable", "cannot be used"),
-    ("unused", "attached by nothing"),
+    ("unused", "not attached"),
 ];
 
 async fn list(viewer: &Viewer<'_>) -> Answered {
@@ -73,8 +73,8 @@ async fn list(viewer: &Viewer<'_>) -> Answered {
     let request = format!("GET /api/workspaces/{}/mcp-servers", viewer.workspace);
     let head = Head {
         title: Words::new("Catalog"),
-        sentence: "The servers that agents of this workspace attach, each with the configuration \
-                   that it takes.",
+        sentence: "The servers that agents of this workspace attach. They start with a run, and \
+                   Connected services has those of your clients.",
         same: Some(Same::new(&command.to_string(), &request)),
     };
     let mut frame = frame(viewer, head).await?;

@@ -175,26 +175,31 @@ async fn steps(viewer: &Viewer<'_>, now: &Now) -> Result<Vec<Step>, Problem> {
     }
     let has_server = !viewer.door.gateway.registry().snapshot().servers.is_empty();
     let is_connected = viewer.door.gateway.sessions_open() > 0;
-    let step = |title, sentence, command, is_done| Step { title, sentence, command, is_done };
     Ok(vec![
-        step(
-            "Add a server",
-            "A server is a program or an address that has tools.",
-            narthex("mcp add git -- uvx mcp-server-git", &[]).to_string(),
-            has_server,
-        ),
-        step(
-            "Connect a client",
-            "Your editor or agent gets one address for all servers.",
-            narthex("setup", &[]).to_string(),
-            is_connected,
-        ),
-        step(
-            "Make a call",
-            "Ask your client for something that needs a tool, or call one yourself.",
-            narthex("tools", &[]).to_string(),
-            has_called,
-        ),
+        Step {
+            title: "Add a server",
+            sentence: "A server is a program or an address that has tools.",
+            href: viewer.path("add-server"),
+            label: "Add a server",
+            command: narthex("mcp add git -- uvx mcp-server-git", &[]).to_string(),
+            is_done: has_server,
+        },
+        Step {
+            title: "Connect a client",
+            sentence: "Your editor or agent gets one address for all servers.",
+            href: viewer.path("connect"),
+            label: "Choose your client",
+            command: narthex("setup", &[]).to_string(),
+            is_done: is_connected,
+        },
+        Step {
+            title: "Make a call",
+            sentence: "Ask your client for something that needs a tool, or call one yourself.",
+            href: viewer.path("play"),
+            label: "Call a tool",
+            command: narthex("tools", &[]).to_string(),
+            is_done: has_called,
+        },
     ])
 }
 

@@ -4,7 +4,10 @@ use http::Method;
 use narthex_console::{NavLink, NavPlace};
 use narthex_model::WorkspaceId;
 
-use super::page::{Page, Spot, Table};
+use super::{
+    page::{Page, Spot, Table},
+    viewer::operator_path,
+};
 use crate::auth::{Principal, authorize};
 
 /// A heading with the paths of the pages below it, in their order.
@@ -45,7 +48,34 @@ pub(super) fn links(
             place: place(spot, page.path),
         })
     };
-    pages.into_iter().filter_map(link).collect()
+    pages.into_iter().filter_map(link).chain(to_operators(principal)).collect()
+}
+
+/// The links between the pages of operators, which are few and have no groups.
+pub(super) fn of_operators(table: Table, spot: &Spot<'_>) -> Vec<NavLink> {
+    let link = |page: &Page| {
+        let nav = page.nav?;
+        Some(NavLink {
+            href: operator_path(page.path),
+            label: nav.label,
+            icon: nav.icon,
+            group: "",
+            place: place(spot, page.path),
+        })
+    };
+    table.all().filter_map(link).collect()
+}
+
+/// The link to the pages of operators, for operators.
+fn to_operators(principal: &Principal) -> Option<NavLink> {
+    let link = || NavLink {
+        href: operator_path(""),
+        label: "Operator",
+        icon: "gear",
+        group: heading("operator"),
+        place: NavPlace::Elsewhere,
+    };
+    principal.is_operator().then(link)
 }
 
 /// The place of a page in the navigation: that of its group, and its own.

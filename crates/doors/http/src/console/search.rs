@@ -19,7 +19,7 @@ use super::{
     catalog,
     frame::{Head, frame},
     page::Page,
-    rows,
+    rows, settings,
     viewer::Viewer,
     waits::Waits,
 };
@@ -61,6 +61,7 @@ const SOURCES: &[Source] = &[
     ("Secrets", |viewer, text| Box::pin(secrets(viewer, text))),
     ("Runs", |viewer, text| Box::pin(runs(viewer, text))),
     ("Clients", |viewer, text| Box::pin(async move { clients(viewer, text) })),
+    ("Settings", |viewer, text| Box::pin(settings::found(viewer, text))),
 ];
 
 async fn show(viewer: &Viewer<'_>) -> Answered {

@@ -1,5 +1,7 @@
 //! Connected services: the servers of this daemon's configuration, and the actions of their rows.
 
+mod add;
+mod described;
 mod verbs;
 
 use http::StatusCode;
@@ -24,6 +26,8 @@ use crate::{Access, problem::Problem, servers::Query};
 pub(super) const PAGES: &[Page] = &[
     Page::get("servers", Access::Shared, |viewer, _| Box::pin(list(viewer)))
         .in_nav("Connected services", "plug"),
+    Page::get("add-server", Access::Operator, |viewer, _| Box::pin(add::show(viewer))),
+    Page::post("add-server", Access::Operator, |viewer, body| Box::pin(add::add(viewer, body))),
     Page::post("reload", Access::Operator, |viewer, body| Box::pin(verbs::reload(viewer, body))),
     Page::post("servers/{name}/disable", Access::Operator, |viewer, body| {
         Box::pin(verbs::disable(viewer, body))
@@ -82,16 +86,20 @@ async fn list(viewer: &Viewer<'_>) -> Answered {
     let live = vec![frame::live(&frame), Live { topic: &TOPIC, parts: parts_of(viewer, &list) }];
     frame.live = Some(live::address(viewer, live, &query));
     let (filtered, path) = (query.text("q").to_owned(), viewer.path("servers"));
-    let page = ServersPage { frame, list, filtered, path, reload: reload(viewer) };
+    let add = may_add(viewer).then(|| viewer.path("add-server"));
+    let page = ServersPage { frame, list, filtered, path, add, reload: reload(viewer) };
     Ok(answer::page(StatusCode::OK, html(&page)))
+}
+
+/// True if the human may add a server to the configuration.
+fn may_add(viewer: &Viewer<'_>) -> bool {
+    viewer.sees_servers() && viewer.may(Access::Operator)
 }
 
 /// The button that reads the files of the configuration anew.
 fn reload(viewer: &Viewer<'_>) -> Option<Action> {
     let hint = "changes in the files count at once; files that are followed are read by themselves";
-    viewer
-        .sees_servers()
-        .then(|| Action::new(viewer.path("reload"), "Read the files again", hint).primary())
+    viewer.sees_servers().then(|| Action::new(viewer.path("reload"), "Read the files again", hint))
 }
 
 fn parts(viewer: &Viewer<'_>, query: &Query) -> Result<Vec<Fragment>, Problem> {
@@ -232,8 +240,10 @@ fn empty(viewer: &Viewer<'_>, is_whole: bool) -> Empty {
     match is_whole {
         true => Empty {
             title: "No servers yet",
-            sentence: "A server is a program or an address that has tools for your agents."
-                .to_owned(),
+            sentence:
+                "A server is a program or an address that has tools for your agents. Servers \
+                       of the Catalog start with the runs of agents, and are not shown here."
+                    .to_owned(),
             example: Some(narthex("mcp add git -- uvx mcp-server-git", &[]).to_string()),
             page: Some("docs/guides/find-servers.md"),
         },

@@ -36,7 +36,11 @@ pub(super) async fn facts(viewer: &Viewer<'_>, row: &GrantRequestRow) -> Result<
         let list = asked::run_path(viewer, row.run).map(|_is_there| list);
         facts.push(fact("session", &session, list));
     }
-    facts.push(fact("asks for", row.of.word(), None));
+    let asks_for = match row.of.word() {
+        "tool_scope" => "a tool scope",
+        other => other,
+    };
+    facts.push(fact("asks for", asks_for, None));
     let details = row.of.details();
     for (name, value) in details.as_object().into_iter().flatten() {
         if name != DIGEST {

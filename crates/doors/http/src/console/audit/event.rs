@@ -10,10 +10,10 @@ use narthex_console::{
     parts::{Same, Words},
 };
 use narthex_control::{AuditItem, AuditPlace, AuditQuery};
-use narthex_model::{RunId, SessionId, command::narthex};
+use narthex_model::{RunId, SessionId};
 use serde_json::Value;
 
-use super::place::{address, object};
+use super::place::{address, api, command, object};
 use crate::{
     console::{
         answer::{self, Answered, nothing},
@@ -60,9 +60,9 @@ pub(super) async fn show(viewer: &Viewer<'_>) -> Answered {
     let (hash, is_as_written) = compared(&item.event);
     let id = format!("{}-{}", place.writer, place.seq);
     let since = narthex_model::Timestamp::new(place.happened_at).to_string();
-    let command = narthex("audit list", &[]).option("--since", &since);
+    let command = command(viewer).option("--since", &since);
     let command = command.in_workspace(viewer.workspace.as_str());
-    let request = format!("GET /api/workspaces/{}/audit?since={since}", viewer.workspace);
+    let request = format!("GET {}?since={since}", api(viewer));
     let head = Head {
         title: Words::within(&format!("Event {id}"), 120),
         sentence: "One event of the audit, in words and as it was written.",
@@ -103,7 +103,7 @@ async fn find(
 ) -> Result<Option<AuditItem>, Problem> {
     let since = place.map_or(SystemTime::UNIX_EPOCH, |place| place.happened_at);
     let query = AuditQuery {
-        workspace: Some(viewer.workspace.clone()),
+        workspace: viewer.audited(),
         actor: String::new(),
         resource: String::new(),
         run: String::new(),

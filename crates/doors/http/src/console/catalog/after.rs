@@ -76,7 +76,7 @@ pub(super) async fn page(viewer: &Viewer<'_>, after: After) -> Answered {
             path(viewer, id, ""),
         ),
         None => (
-            "Add a server".to_owned(),
+            "Add a server to the catalog".to_owned(),
             format!("POST {all}"),
             viewer.path("catalog/new/save"),
             viewer.path("catalog"),

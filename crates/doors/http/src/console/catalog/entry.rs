@@ -44,6 +44,10 @@ pub(super) async fn show(viewer: &Viewer<'_>) -> Answered {
     };
     let users = all.users.get(&object.id).map_or(&[][..], Vec::as_slice);
     let sentence = match query.text("done") {
+        "saved" if users.is_empty() => Some(format!(
+            "{} is saved. Attach it to an agent or a capability: its runs start it.",
+            object.id
+        )),
         "saved" => Some(format!("{} is saved.", object.id)),
         "enabled" => Some(format!("{} is enabled: runs that begin from now on get it.", object.id)),
         "added" => Some(format!("{} is in the catalog as a draft: enable it below.", object.id)),

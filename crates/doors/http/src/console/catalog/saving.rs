@@ -49,8 +49,8 @@ pub(super) async fn check(viewer: &Viewer<'_>, after: &mut After) -> Result<(), 
     }
     let sentence = match after.faults.len() {
         0 => "Valid. Nothing is stored yet.".to_owned(),
-        1 => "One thing has to be mended.".to_owned(),
-        count => format!("{count} things have to be mended."),
+        1 => "One thing below has to be mended.".to_owned(),
+        count => format!("{count} things below have to be mended."),
     };
     conclude(after, &sentence);
     Ok(())
@@ -98,7 +98,11 @@ pub(super) async fn save(viewer: &Viewer<'_>, mut after: After) -> Answered {
         }
         Err(error) => {
             refused(&mut after, error);
-            conclude(&mut after, "Nothing was stored: these have to be mended.");
+            let sentence = match after.faults.len() {
+                1 => "Nothing was stored: one thing below has to be mended.".to_owned(),
+                count => format!("Nothing was stored: {count} things below have to be mended."),
+            };
+            conclude(&mut after, &sentence);
             page(viewer, after).await
         }
     }
