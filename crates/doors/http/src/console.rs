@@ -225,7 +225,10 @@ async fn to_human(
     };
     let (workspace, spot) = match wanted {
         Wanted::Root => return redirect(&first_page(browser, &signed_in)?),
-        Wanted::Workspace(workspace) => return redirect(&format!("{WORKSPACES}{workspace}/")),
+        Wanted::Workspace(workspace) => {
+            WorkspaceId::new(workspace).map_err(|_unfit| nothing())?;
+            return redirect(&format!("{WORKSPACES}{workspace}/"));
+        }
         Wanted::Place(workspace, rest) => (open(browser, workspace, &signed_in)?, PAGES.find(rest)),
         Wanted::Operator(rest) => {
             (open_to_operators(browser, &signed_in)?, OPERATOR_PAGES.find(rest))
