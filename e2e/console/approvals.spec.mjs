@@ -70,7 +70,7 @@ async function ask(more = {}) {
 
 async function opened(options) {
   const person = await site.person(options);
-  await person.page.getByRole('link', { name: 'Approvals', exact: true }).click();
+  await person.go('Approvals');
   await person.page.getByRole('heading', { level: 1, name: 'Approvals' }).waitFor();
   return person;
 }

@@ -25,7 +25,7 @@ after(() => site?.stop());
 
 async function opened(options) {
   const person = await site.person(options);
-  await person.page.getByRole('link', { name: 'Catalog', exact: true }).click();
+  await person.go('Catalog');
   await person.page.getByRole('heading', { name: 'Catalog', level: 1 }).waitFor();
   return person;
 }

@@ -19,7 +19,7 @@ after(() => site?.stop());
 
 async function opened(options) {
   const person = await site.person(options);
-  await person.page.getByRole('link', { name: 'My account' }).click();
+  await person.go('My account');
   await person.page.getByRole('heading', { name: 'My account' }).waitFor();
   return person;
 }

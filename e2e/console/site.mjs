@@ -86,6 +86,24 @@ class Person {
     return person;
   }
 
+  /** Opens a page of the navigation by keyboard: first its menu on a phone, then its group. */
+  async go(name) {
+    const { page } = this;
+    const press = async (target) => {
+      await target.focus();
+      await page.keyboard.press('Enter');
+    };
+    const menu = page.getByRole('button', { name: 'Pages', exact: true });
+    if (await menu.isVisible()) await press(menu);
+    const named = page.locator('a').filter({ hasText: new RegExp(`^${name}$`) });
+    const link = page.locator('nav.pages').locator(named);
+    const closed = page.locator('nav.pages details:not([open])').filter({ has: named });
+    if (await closed.count()) await press(closed.locator('summary'));
+    const path = await link.getAttribute('href');
+    await press(link);
+    await page.waitForURL((url) => url.pathname === path);
+  }
+
   /** Checks the open page in light and in dark: accessibility, no fault, and nothing too wide. */
   async check(name) {
     const { page } = this;

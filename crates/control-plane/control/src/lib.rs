@@ -17,6 +17,7 @@ mod filled;
 mod follow;
 mod grants;
 mod idempotency;
+mod installation;
 mod keys;
 mod live;
 mod login;
@@ -56,6 +57,7 @@ pub use grants::{
     RequestsFound, RequiredScopes, StoreLedger, decision_path,
 };
 pub use idempotency::{KeptResponse, Keyed, KeyedClaim, KeyedError, KeyedRequest, digest_of};
+pub use installation::{Installation, MasterKeyFacts, MasterKeys, WorkspaceUse};
 pub use keys::{secret_key, server_key};
 pub use live::{KeyedLock, POLL, STALE, Speaker};
 pub use login::{Ceremony, CreatedLink, LoginError, NewSession, OwnSession, SignedIn};

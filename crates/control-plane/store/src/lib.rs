@@ -76,6 +76,8 @@ pub use objects::shares::{
 pub use objects::suspended::{SuspendedRows, SuspendedSession};
 pub use objects::traffic::{CallCount, TrafficRows};
 pub use objects::trusted_files::{TrustedFile, TrustedFiles};
-pub use objects::workspaces::{Workspace, WorkspaceChange, WorkspaceSettings, Workspaces};
+pub use objects::workspaces::{
+    Workspace, WorkspaceChange, WorkspaceCounts, WorkspaceSettings, Workspaces,
+};
 pub use schema::{ConnectError, OpenError};
 pub use store::Store;

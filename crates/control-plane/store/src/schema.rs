@@ -9,7 +9,7 @@
 
 pub(crate) mod connect;
 mod fault;
-mod migrations;
+pub(crate) mod migrations;
 pub(crate) mod open;
 
 pub use connect::ConnectError;

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, path::Path, time::SystemTime};
 use futures_core::future::BoxFuture;
 use narthex_model::{CatalogKind, Secret, WorkspaceId};
 
-use crate::schema::{connect, open};
+use crate::schema::{connect, migrations, open};
 use crate::{
     Audit, CatalogRows, CatalogStep, Channels, ConnectError, CostRows, CutRows, Definitions,
     DefinitionsOf, DoorRows, DoorTokens, EnvBindings, EventRows, GrantRequests, GrantRows, Inboxes,
@@ -53,6 +53,21 @@ impl Store {
     #[must_use]
     pub fn place(&self) -> &str {
         &self.place
+    }
+
+    /// The engine of the store, as a word: `SQLite` or `PostgreSQL`.
+    #[must_use]
+    pub fn engine(&self) -> &'static str {
+        match &self.database {
+            Database::Sqlite(_) => "SQLite",
+            Database::Postgres(_) => "PostgreSQL",
+        }
+    }
+
+    /// The version of the schema to which this program has migrated the store.
+    #[must_use]
+    pub fn schema_version(&self) -> i64 {
+        migrations::LATEST
     }
 
     pub(crate) fn database(&self) -> &Database {

@@ -55,6 +55,26 @@ pub struct Rotation {
     pub unused: Vec<KeyId>,
 }
 
+/// The master keys of a backend, without their bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeysInUse {
+    /// The place of the ring, for people.
+    pub place: String,
+    /// True if the backend can change the key by itself.
+    pub is_ours: bool,
+    /// The keys; the first one seals.
+    pub keys: Vec<KeyInUse>,
+}
+
+/// A master key, without its bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyInUse {
+    /// The key's id.
+    pub id: KeyId,
+    /// Number of stored values that are sealed under the key.
+    pub values: u64,
+}
+
 /// A mark by which a key vouches for a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Voucher {
@@ -92,6 +112,9 @@ pub trait Backend: Send + Sync + std::fmt::Debug {
     /// Changes the master key and seals everything under the new one, or completes an earlier
     /// change.
     fn rotate_key(&self) -> Doing<'_, Rotation>;
+
+    /// The master keys, and the number of values that each seals.
+    fn keys(&self) -> Doing<'_, KeysInUse>;
 
     /// Marks a text, so that the backend recognizes it later.
     fn vouch<'a>(&'a self, text: &'a str) -> Doing<'a, Voucher>;

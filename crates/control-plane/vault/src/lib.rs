@@ -25,7 +25,7 @@ mod sealed;
 mod text;
 mod vault;
 
-pub use backend::{Backend, Doing, Opened, Put, Rotation, Stored, Voucher};
+pub use backend::{Backend, Doing, KeyInUse, KeysInUse, Opened, Put, Rotation, Stored, Voucher};
 pub use error::VaultError;
 pub use keeper::{CommandFault, GivenKeys, Keeper, KeeperError, KeyCommand, KeyFile, Keychain};
 pub use key::{KeyFault, MasterKey};

@@ -11,8 +11,8 @@ use narthex_model::{
 use tokio::sync::{Mutex, RwLock};
 
 use crate::{
-    Keeper, KeyRing, SealedRows, VERSIONS_KEPT, VaultError,
-    backend::{Backend, Doing, Opened, Put, Rotation, Stored, Voucher},
+    Keeper, KeyRing, MasterKey, SealedRows, VERSIONS_KEPT, VaultError,
+    backend::{Backend, Doing, KeyInUse, KeysInUse, Opened, Put, Rotation, Stored, Voucher},
     keeper::KeeperError,
     mark,
     seal::Place,
@@ -166,6 +166,19 @@ impl Backend for SealedBackend {
 
     fn rotate_key(&self) -> Doing<'_, Rotation> {
         Box::pin(self.rotate())
+    }
+
+    fn keys(&self) -> Doing<'_, KeysInUse> {
+        Box::pin(async move {
+            let ring = self.ring.read().await;
+            let counts = self.rows.keys().await?;
+            let of = |key: &MasterKey| KeyInUse {
+                id: key.id().clone(),
+                values: counts.get(key.id()).copied().unwrap_or_default(),
+            };
+            let keys = std::iter::once(ring.current()).chain(ring.older()).map(of).collect();
+            Ok(KeysInUse { place: self.keeper.place(), is_ours: self.keeper.is_ours(), keys })
+        })
     }
 
     fn vouch<'a>(&'a self, text: &'a str) -> Doing<'a, Voucher> {

@@ -6,7 +6,7 @@ use narthex_model::{SecretName, SecretReference, SecretSummary, WorkspaceId};
 
 use crate::{
     Backend, VaultError,
-    backend::{Opened, Put, Rotation, Stored, Voucher},
+    backend::{KeysInUse, Opened, Put, Rotation, Stored, Voucher},
     document::{DocumentKeys, is_reserved},
 };
 
@@ -105,6 +105,14 @@ impl Vault {
     /// still opens after an error, and the next call continues from there.
     pub async fn rotate_key(&self) -> Result<Rotation, VaultError> {
         self.backend.rotate_key().await
+    }
+
+    /// The master keys without their bytes, and the number of values that each seals.
+    ///
+    /// # Errors
+    /// When the backend fails.
+    pub async fn keys(&self) -> Result<KeysInUse, VaultError> {
+        self.backend.keys().await
     }
 
     /// Marks a text as narthex's own.

@@ -28,7 +28,7 @@ use prometheus_client::{
     registry::Registry,
 };
 
-pub use self::counted::Labelled;
+pub use self::{counted::Labelled, process::ProcessNumbers};
 use self::{
     counted::{Counted, LabelledCounter, LabelledGauge},
     process::ProcessCollector,
@@ -50,6 +50,23 @@ pub struct Metrics {
 #[derive(Debug)]
 #[must_use = "dropping it counts the thing as closed"]
 pub struct OpenCount(Gauge);
+
+/// The numbers of open objects, and the resources of the process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Numbers {
+    /// Number of open sessions of legacy clients.
+    pub sessions_open: u64,
+    /// Number of open streams to clients and pages.
+    pub streams_open: u64,
+    /// Number of calls that wait for their client.
+    pub calls_parked: u64,
+    /// Bytes of the audit that are not in the store yet; `None` without an audit.
+    pub audit_waiting_bytes: Option<u64>,
+    /// True if the last attempt to move events of the audit into the store failed.
+    pub audit_is_stuck: bool,
+    /// Resources of the process; `None` where the system does not count them.
+    pub process: Option<ProcessNumbers>,
+}
 
 struct Shared {
     registry: Mutex<Registry>,
@@ -217,6 +234,21 @@ impl Metrics {
     /// Counts a call as one that waits for its client.
     pub fn call_parked(&self) -> OpenCount {
         OpenCount::new(&self.shared.calls_parked)
+    }
+
+    /// A few of the numbers, as they are now.
+    #[must_use]
+    pub fn numbers(&self) -> Numbers {
+        let open = |gauge: &Gauge| u64::try_from(gauge.get()).unwrap_or_default();
+        let Shared { sessions_open, streams_open, calls_parked, audit, .. } = &*self.shared;
+        Numbers {
+            sessions_open: open(sessions_open),
+            streams_open: open(streams_open),
+            calls_parked: open(calls_parked),
+            audit_waiting_bytes: audit.waiting().map(|(bytes, _)| bytes),
+            audit_is_stuck: audit.is_stuck(),
+            process: process::numbers(),
+        }
     }
 
     /// All metrics, in the `OpenMetrics` text format (`application/openmetrics-text; version=1.0.0;

@@ -15,6 +15,7 @@ pub mod home;
 pub mod kitchen_sink;
 pub mod me;
 pub mod onward;
+pub mod operator;
 pub mod play;
 pub mod policy;
 pub mod registry;
@@ -23,6 +24,7 @@ pub mod search;
 pub mod secrets;
 pub mod server;
 pub mod servers;
+pub mod settings;
 pub mod tools;
 
 #[cfg(test)]

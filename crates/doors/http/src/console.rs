@@ -20,8 +20,11 @@ mod connect;
 mod frame;
 mod grants;
 mod home;
+mod links;
 mod live;
 mod me;
+mod nav;
+mod operator;
 mod page;
 mod play;
 mod policy;
@@ -32,6 +35,7 @@ mod search;
 mod secrets;
 mod server;
 mod servers;
+mod settings;
 mod stream;
 mod tools;
 mod topics;
@@ -42,7 +46,7 @@ use std::sync::Arc;
 
 use http::{HeaderValue, Method, StatusCode, header, request::Parts};
 use narthex_console::{
-    NavLink, assets, html,
+    assets, html,
     pages::{fault::FaultPage, kitchen_sink},
     parts::Words,
 };
@@ -54,7 +58,7 @@ use self::{
     answer::{Answered, asset, bare_fault, guarded, is_part, nothing, redirect},
     frame::{Head, frame},
     page::{Page, Spot, Table},
-    viewer::{KEPT, Place, Viewer},
+    viewer::{KEPT, Place, Viewer, of_operators},
 };
 use crate::{
     Access,
@@ -71,7 +75,7 @@ use crate::{
 /// The beginning of the paths of pages.
 const WORKSPACES: &str = "/w/";
 
-/// All pages, by file. The order is that of the navigation.
+/// All pages, by file. The order of the navigation is that of [`nav::GROUPS`].
 const PAGES: Table = Table(&[
     home::PAGES,
     approvals::PAGES,
@@ -90,10 +94,14 @@ const PAGES: Table = Table(&[
     clients::PAGES,
     policy::PAGES,
     audit::PAGES,
+    settings::PAGES,
     me::PAGES,
     search::PAGES,
     stream::PAGES,
 ]);
+
+/// The pages of operators, which belong to no workspace.
+const OPERATOR_PAGES: Table = Table(&[operator::PAGES, audit::OF_INSTALLATION]);
 
 /// The pages for the door, which does not import them.
 pub(crate) const BESIDE: Beside = Beside {
@@ -116,6 +124,8 @@ enum Wanted<'p> {
     Workspace(&'p str),
     /// A place in a workspace.
     Place(&'p str, &'p str),
+    /// A place among the pages of operators.
+    Operator(&'p str),
 }
 
 impl<'p> Wanted<'p> {
@@ -128,6 +138,9 @@ impl<'p> Wanted<'p> {
         if path.starts_with(KEPT_FILES) {
             let is_samples = cfg!(debug_assertions) && path == kitchen_sink::PATH;
             return assets::find(path).map(Self::File).or(is_samples.then_some(Self::Samples));
+        }
+        if let Some(rest) = of_operators(path) {
+            return Some(Self::Operator(rest));
         }
         let rest = path.strip_prefix(WORKSPACES)?;
         Some(match rest.split_once('/') {
@@ -142,9 +155,15 @@ pub fn pages() -> impl Iterator<Item = (&'static str, &'static str, Access)> {
     PAGES.all().map(|page| (page.path, page.method, page.access))
 }
 
+/// Every page of operators with its methods: the path below `/operator`, the method, and the
+/// callers.
+pub fn operator_pages() -> impl Iterator<Item = (&'static str, &'static str, Access)> {
+    OPERATOR_PAGES.all().map(|page| (page.path, page.method, page.access))
+}
+
 /// True for the path of a page or of a file of one.
 fn is_page(path: &str) -> bool {
-    path.starts_with(WORKSPACES) || path.starts_with(KEPT_FILES)
+    path.starts_with(WORKSPACES) || path.starts_with(KEPT_FILES) || of_operators(path).is_some()
 }
 
 /// The page that the cookie of a sign-in names; `None` if it is none of ours, such as in a cookie
@@ -154,11 +173,17 @@ fn onward(kept: &str) -> Option<String> {
     if path == "/" {
         return Some(path.to_owned());
     }
-    let (workspace, rest) = path.strip_prefix(WORKSPACES)?.split_once('/')?;
-    WorkspaceId::new(workspace).ok()?;
+    let (table, rest) = match of_operators(path) {
+        Some(rest) => (OPERATOR_PAGES, rest),
+        None => {
+            let (workspace, rest) = path.strip_prefix(WORKSPACES)?.split_once('/')?;
+            WorkspaceId::new(workspace).ok()?;
+            (PAGES, rest)
+        }
+    };
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~%/".contains(&byte);
     let is_safe = rest.bytes().all(is_plain) && !rest.split('/').any(|part| part == "..");
-    (is_safe && PAGES.find(rest).is_read()).then(|| path.to_owned())
+    (is_safe && table.find(rest).is_read()).then(|| path.to_owned())
 }
 
 /// True if a person's browser asks for a page. Programs that take anything get the answer of the
@@ -198,14 +223,20 @@ async fn to_human(
     let Some((token, signed_in)) = browser.session()? else {
         return Ok(browser.ways_in_then(&format!("{KEPT}{path}")));
     };
-    let (workspace, rest) = match wanted {
+    let (workspace, spot) = match wanted {
         Wanted::Root => return redirect(&first_page(browser, &signed_in)?),
         Wanted::Workspace(workspace) => return redirect(&format!("{WORKSPACES}{workspace}/")),
-        Wanted::Place(workspace, rest) => (workspace, rest),
+        Wanted::Place(workspace, rest) => (open(browser, workspace, &signed_in)?, PAGES.find(rest)),
+        Wanted::Operator(rest) => {
+            (open_to_operators(browser, &signed_in)?, OPERATOR_PAGES.find(rest))
+        }
         Wanted::File(_) | Wanted::Samples => return Err(nothing()),
     };
-    let (workspace, spot) = (open(browser, workspace, &signed_in)?, PAGES.find(rest));
-    let nav = nav(&spot, &workspace, &Principal::Human(signed_in.clone()));
+    let principal = Principal::Human(signed_in.clone());
+    let nav = match of_operators(path) {
+        Some(_) => nav::of_operators(OPERATOR_PAGES, &spot),
+        None => nav::links(PAGES, &spot, &workspace, &principal),
+    };
     let place = Place { workspace, segments: spot.segments, nav };
     let csrf = browser.control.form_token(token);
     let viewer = Viewer::new(door, browser, place, signed_in, csrf);
@@ -249,20 +280,18 @@ fn open(
     Ok(workspace)
 }
 
-/// The links to the pages that the human may open.
-fn nav(spot: &Spot<'_>, workspace: &WorkspaceId, principal: &Principal) -> Vec<NavLink> {
-    let here = spot.page(&Method::GET).map(|page| page.path);
-    let may = |page: &&Page| authorize(page.access, principal, || Ok(workspace.clone())).is_ok();
-    let link = |page: &Page| {
-        let nav = page.nav?;
-        Some(NavLink {
-            href: format!("{WORKSPACES}{workspace}/{}", page.path),
-            label: nav.label,
-            icon: nav.icon,
-            is_current: here == Some(page.path),
-        })
-    };
-    PAGES.all().filter(may).filter_map(link).collect()
+/// The workspace of the daemon, on whose behalf operators see their pages. For every other human
+/// these are absent, whatever their path and method.
+fn open_to_operators(
+    browser: BrowserRequest<'_>,
+    signed_in: &SignedIn,
+) -> Result<WorkspaceId, Problem> {
+    let principal = Principal::Human(signed_in.clone());
+    if !principal.is_operator() {
+        browser.door.denied(&principal, browser.parts.uri.path());
+        return Err(nothing());
+    }
+    Ok(browser.control.home().clone())
 }
 
 /// The page of a place, if the human may open it.

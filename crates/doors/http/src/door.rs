@@ -7,7 +7,7 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
 use futures_core::future::BoxFuture;
@@ -94,6 +94,8 @@ pub(crate) struct Door {
     pub(crate) page_streams: PageStreams,
     /// The pages that are served beside the routes.
     pub(crate) beside: Beside,
+    /// Time when this door was made, at the start of the process.
+    pub(crate) started_at: SystemTime,
     reach: Reach,
     guard: Guard,
     requests: AtomicU64,
@@ -115,6 +117,7 @@ pub(crate) fn router(gateway: Gateway, options: HttpOptions, beside: Beside) -> 
         beside,
         hub: Arc::new(Hub::new(options.replay, gateway.node_id().into())),
         mounts: vfs::mounts(&gateway, &options),
+        started_at: SystemTime::now(),
         reach: Reach::default(),
         requests: AtomicU64::new(0),
         gateway,

@@ -11,6 +11,7 @@ mod calling;
 mod clients;
 mod console;
 mod cors;
+mod daemon;
 mod deciding;
 mod detached;
 mod devices;
@@ -50,7 +51,7 @@ mod vfs;
 
 pub use auth::TokenHash;
 pub use body::RequestBody;
-pub use console::pages;
+pub use console::{operator_pages, pages};
 pub use document::openapi;
 pub use door::Router;
 pub use entry::router;

@@ -20,6 +20,11 @@ pub(crate) struct PagePlace {
 }
 
 impl PageStreams {
+    /// Number of open streams of all login sessions.
+    pub(crate) fn count(&self) -> usize {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).values().sum()
+    }
+
     /// Takes a place for a stream of a login session; `None` if it has too many.
     pub(crate) fn take(&self, session: &str) -> Option<PagePlace> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -55,6 +60,7 @@ mod tests {
         let mut places: Vec<_> = (0..STREAMS_MAX).map(|_| streams.take("ada").unwrap()).collect();
         assert!(streams.take("ada").is_none());
         assert!(streams.take("bob").is_some());
+        assert_eq!(streams.count(), STREAMS_MAX);
         places.pop();
         places.push(streams.take("ada").unwrap());
         drop(places);

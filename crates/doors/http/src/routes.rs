@@ -94,6 +94,16 @@ pub(crate) enum AccessTarget {
     TokenRevoke,
 }
 
+/// The target of a route about the whole installation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum InstallationTarget {
+    Daemon,
+    /// All workspaces, with the numbers of their objects.
+    WorkspaceUses,
+    /// The master keys, without their bytes.
+    MasterKeys,
+}
+
 /// The target of a route about the sign-in to a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ServerSignInTarget {
@@ -174,6 +184,8 @@ pub(crate) enum Target {
     Secrets,
     Secret,
     RotateKey,
+    /// The daemon, the use of workspaces, and the master keys.
+    Installation(InstallationTarget),
     Grants(GrantTarget),
     Shares(ShareTarget),
     Outbound(OutboundTarget),
@@ -370,6 +382,9 @@ pub const ROUTES: &[Route] = &[
         Target::PasskeyRemove,
     ),
     route("/api/secrets/rotate-key", "POST", Access::Operator, Target::RotateKey),
+    installation("/api/secrets/keys", InstallationTarget::MasterKeys),
+    installation("/api/daemon", InstallationTarget::Daemon),
+    installation("/api/daemon/workspaces", InstallationTarget::WorkspaceUses),
     route("/api/workspaces", READ, Access::Known, Target::Access(AccessTarget::Workspaces)),
     route(
         "/api/workspaces",
@@ -605,6 +620,10 @@ const fn signed(
     target: ServerSignInTarget,
 ) -> Route {
     route(template, methods, Access::Operator, Target::ServerSignIn(target))
+}
+
+const fn installation(template: &'static str, target: InstallationTarget) -> Route {
+    route(template, READ, Access::Operator, Target::Installation(target))
 }
 
 const fn member(

@@ -13,6 +13,7 @@ mod definitions;
 mod env_bindings;
 mod events;
 mod grants;
+mod installation;
 mod logins;
 mod names;
 mod once;
@@ -47,11 +48,11 @@ use serde::Serialize;
 #[cfg(test)]
 pub(crate) use self::query::page_sizes;
 pub(crate) use self::{
-    access::page_of, audit::audit_cursor, audit::audit_lines, audit::audit_place,
-    audit::audit_query, catalog::sees_all_of, catalog::server_definition, events::EventTarget,
-    events::heard, events::speaker, events::takes_messages, grants::GrantTarget,
-    names::gates_unmatched, outbound::OutboundTarget, query::Query, runs::creator_of,
-    shares::ShareTarget, watched::WatchTarget,
+    access::delete_workspace, access::page_of, audit::audit_cursor, audit::audit_lines,
+    audit::audit_place, audit::audit_query, catalog::sees_all_of, catalog::server_definition,
+    events::EventTarget, events::heard, events::speaker, events::takes_messages,
+    grants::GrantTarget, names::gates_unmatched, outbound::OutboundTarget, query::Query,
+    runs::creator_of, shares::ShareTarget, watched::WatchTarget,
 };
 use crate::{
     Access,
@@ -188,6 +189,7 @@ impl Asked<'_> {
             Target::Secrets => self.secrets().await,
             Target::Secret => self.change_secret(body).await,
             Target::RotateKey => self.rotate_key().await,
+            Target::Installation(of) => self.of_installation(of).await,
             Target::Grants(of) => self.of_grants(of, body).await,
             Target::Outbound(of) => self.of_outbound(of, body).await,
             Target::Watched(of) => self.of_watching(of).await,

@@ -45,6 +45,7 @@ mod audit;
 mod catalog;
 mod claims;
 mod clients;
+mod daemon;
 mod door;
 mod events;
 mod files;
@@ -73,6 +74,7 @@ pub(crate) use self::{
     catalog::*,
     claims::*,
     clients::*,
+    daemon::*,
     door::*,
     events::*,
     files::*,

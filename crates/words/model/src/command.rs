@@ -44,7 +44,7 @@ const WORKSPACED: [&str; 24] = [
     "webhooks",
 ];
 /// Commands of those groups that belong to no workspace.
-const NOT_WORKSPACED: [&str; 2] = ["policy schema", "secrets rotate-key"];
+const NOT_WORKSPACED: [&str; 3] = ["policy schema", "secrets keys", "secrets rotate-key"];
 
 /// The commands that work on this machine, and reach no daemon but that of the data directory: a
 /// token and an address are nothing to them.

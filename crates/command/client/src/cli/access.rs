@@ -9,7 +9,11 @@ use super::WorkspaceArgs;
 #[derive(Debug, Subcommand)]
 pub enum WorkspacesCommand {
     /// List the workspaces that you may see
-    List,
+    List {
+        /// List all workspaces, with their members, servers, active runs and calls of today
+        #[arg(long)]
+        counts: bool,
+    },
     /// Create a workspace
     #[command(after_help = "Example:\n  narthex workspaces create team --name \"The team\"")]
     Create {

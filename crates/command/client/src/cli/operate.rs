@@ -263,6 +263,9 @@ pub enum DaemonCommand {
     /// Show whether a daemon runs with this data directory; exit code 1 if none does
     #[command(after_help = "Example:\n  narthex daemon status --quiet && echo running")]
     Status,
+    /// Show the daemon's version, start, addresses, store, memory and open sessions
+    #[command(after_help = "Example:\n  narthex daemon info --json | jq .data.store")]
+    Info,
 }
 
 #[derive(Debug, Args)]

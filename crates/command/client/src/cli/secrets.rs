@@ -22,6 +22,9 @@ pub enum SecretsCommand {
         #[command(flatten)]
         place: WorkspaceArgs,
     },
+    /// List the master keys by their ids, and the number of values that each seals
+    #[command(after_help = "Example:\n  narthex secrets keys")]
+    Keys,
     /// Change the master key and seal every secret again, or finish an interrupted change
     #[command(after_help = "Example:\n  narthex secrets rotate-key")]
     RotateKey,

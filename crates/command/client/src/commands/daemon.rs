@@ -1,5 +1,6 @@
-//! `narthex daemon`: the status of the daemon, and stopping or restarting it.
+//! `narthex daemon`: the status and the facts of the daemon, and stopping or restarting it.
 
+mod info;
 mod process;
 mod restart;
 
@@ -27,6 +28,7 @@ pub async fn run(command: DaemonCommand, context: Context) -> Result<ExitCode, F
         DaemonCommand::Stop(args) => stop(&args, &context).await,
         DaemonCommand::Restart(args) => restart::run(&args, &context).await,
         DaemonCommand::Status => status(&context),
+        DaemonCommand::Info => info::run(&context).await,
     }
 }
 

@@ -21,6 +21,7 @@ pub async fn run(command: SecretsCommand, context: Context) -> Result<ExitCode, 
         SecretsCommand::Set(args) => set(&args, &context).await,
         SecretsCommand::List { place } => list(&place, &context).await,
         SecretsCommand::Clear { name, place } => clear(&name, &place, &context).await,
+        SecretsCommand::Keys => keys(&context).await,
         SecretsCommand::RotateKey => rotate_key(&context).await,
     }
 }
@@ -185,6 +186,26 @@ fn cleared_lines(name: &SecretName, data: &Value) -> Vec<String> {
         line("its agent still has the value in variable", texts(&run["agent_env_names"]));
     }
     told
+}
+
+async fn keys(context: &Context) -> Result<ExitCode, Failure> {
+    let client = DaemonClient::operator(&context.daemon)?;
+    let known = waiting("asking the daemon", context, client.api_get("/api/secrets/keys")).await?;
+    if context.format.is_json() {
+        output::done(&known)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let items = known["keys"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let row = |key: &Value| {
+        let is_current = key["is_current"] == true;
+        vec![
+            table::text(key, "id"),
+            if is_current { "seals" } else { "only opens" }.to_owned(),
+            key["values"].as_u64().unwrap_or_default().to_string(),
+            table::or_none(key, "made_at"),
+        ]
+    };
+    table::list(items, &["key", "use", "values", "made"], row, "There are no keys.", context)
 }
 
 async fn rotate_key(context: &Context) -> Result<ExitCode, Failure> {

@@ -20,7 +20,8 @@ const OAUTH: &str = "oauth_on_orchestrators";
 pub async fn run(command: WorkspacesCommand, context: Context) -> Result<ExitCode, Failure> {
     let client = DaemonClient::operator(&context.daemon)?;
     match command {
-        WorkspacesCommand::List => list(&client, &context).await,
+        WorkspacesCommand::List { counts: false } => list(&client, &context).await,
+        WorkspacesCommand::List { counts: true } => counted_list(&client, &context).await,
         WorkspacesCommand::Create { id, name } => {
             let body = match name {
                 Some(name) => json!({ "id": id, "name": name }),
@@ -45,6 +46,20 @@ async fn list(client: &DaemonClient, context: &Context) -> Result<ExitCode, Fail
     };
     let columns = ["id", "name", "audit", "oauth on orchestrators"];
     table::list(&items, &columns, row, "You have access to no workspace.", context)
+}
+
+async fn counted_list(client: &DaemonClient, context: &Context) -> Result<ExitCode, Failure> {
+    let asked = client.api_all("/api/daemon/workspaces");
+    let items = waiting("asking the daemon", context, asked).await?;
+    let row = |one: &Value| {
+        let number = |member: &str| one[member].as_u64().unwrap_or_default();
+        let servers = number("servers") + number("file_servers");
+        let counts = [number("members"), servers, number("runs"), number("calls")];
+        let texts = [table::text(one, "id"), table::text(one, "name")];
+        texts.into_iter().chain(counts.map(|count| count.to_string())).collect()
+    };
+    let columns = ["id", "name", "members", "servers", "active runs", "calls today"];
+    table::list(&items, &columns, row, "There are no workspaces.", context)
 }
 
 /// True if the audit has the arguments and answers of calls.

@@ -1,5 +1,7 @@
 //! Workspaces: the tenants, of which `default` exists from the start.
 
+use std::collections::BTreeMap;
+
 use narthex_model::{EnabledModels, OauthOnOrchestrators, WorkspaceId};
 
 use super::{oauth_grants, principals::CHANGED};
@@ -59,6 +61,15 @@ const CONTENTS: Statement = Statement {
           (SELECT count(*) FROM principals WHERE workspace = $1 AND EXISTS \
           (SELECT 1 FROM memberships WHERE memberships.principal = principals.id)) AS services, \
           (SELECT count(*) FROM runs WHERE workspace = $1 AND ended_at = 0) AS runs",
+};
+/// A workspace without objects has no row.
+const COUNTS: Statement = Statement {
+    name: "workspaces.counts",
+    sql: "SELECT 'servers' AS what, workspace, count(*) AS n FROM mcp_servers GROUP BY workspace \
+          UNION ALL SELECT 'runs' AS what, workspace, count(*) AS n FROM runs \
+          WHERE ended_at = 0 GROUP BY workspace \
+          UNION ALL SELECT 'calls' AS what, workspace, calls AS n FROM call_counts \
+          WHERE day = $1 AND kind = 'workspace'",
 };
 const DELETE_EMPTY: Statement = Statement {
     name: "workspaces.delete_empty",
@@ -154,6 +165,17 @@ impl Workspace {
     }
 }
 
+/// Numbers of objects of one workspace.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct WorkspaceCounts {
+    /// Number of servers of the catalog.
+    pub servers: u64,
+    /// Number of active runs, at all daemons on the store.
+    pub runs: u64,
+    /// Number of stored calls of the day, of all daemons on the store.
+    pub calls: u64,
+}
+
 /// Access to workspaces.
 #[derive(Debug, Clone, Copy)]
 pub struct Workspaces<'a> {
@@ -225,6 +247,29 @@ impl<'a> Workspaces<'a> {
         }
         living.retain(|(_, count)| *count > 0);
         Ok(living)
+    }
+
+    /// Returns the numbers of objects of all workspaces that have any, and the calls of a day,
+    /// counted from 1970 in UTC.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn counts(
+        &self,
+        day: u32,
+    ) -> Result<BTreeMap<WorkspaceId, WorkspaceCounts>, StatementError> {
+        let rows = self.database.read(COUNTS, &[Value::Integer(day.into())]).await?;
+        let mut all: BTreeMap<WorkspaceId, WorkspaceCounts> = BTreeMap::new();
+        for row in &rows {
+            let of = all.entry(super::workspace(row)?).or_default();
+            let count = u64::try_from(row.integer("n")?).unwrap_or_default();
+            match row.text("what")?.as_str() {
+                "servers" => of.servers = count,
+                "runs" => of.runs = count,
+                _ => of.calls = count,
+            }
+        }
+        Ok(all)
     }
 
     /// Deletes a workspace with all its objects, unless a run of it is active. Without `is_forced`,

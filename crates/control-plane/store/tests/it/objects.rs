@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use narthex_model::{ErrorKind, OauthOnOrchestrators, WorkspaceId};
-use narthex_store::{Store, Workspace, WorkspaceChange};
+use narthex_store::{CallCount, Store, Workspace, WorkspaceChange, WorkspaceCounts};
 use tokio::task::JoinSet;
 
 use crate::support::{Place, id, set};
@@ -36,6 +36,30 @@ async fn workspaces_keep_their_names_and_have_unique_ids() {
         assert_eq!(store.workspaces().find(&id("team-1")).await.unwrap(), Some(team));
         assert_eq!(store.workspaces().find(&id("team-2")).await.unwrap(), None);
         assert_eq!(store.workspaces().all().await.unwrap().len(), 2);
+    }
+}
+
+/// The numbers of all workspaces come with one statement, and a workspace without objects has none.
+#[tokio::test]
+async fn workspaces_are_counted_together() {
+    for place in Place::both() {
+        let store = place.open().await;
+        store.workspaces().create(&Workspace::new(id("team"), "Team")).await.unwrap();
+        assert!(store.workspaces().counts(7).await.unwrap().is_empty());
+        let calls = |day, kind: &str, calls| CallCount {
+            workspace: id("team"),
+            day,
+            kind: kind.to_owned(),
+            name: "team".to_owned(),
+            calls,
+        };
+        let all = [calls(7, "workspace", 5), calls(7, "server", 3), calls(6, "workspace", 9)];
+        store.traffic().add(&all).await.unwrap();
+        let counts = store.workspaces().counts(7).await.unwrap();
+        let team = WorkspaceCounts { calls: 5, ..WorkspaceCounts::default() };
+        assert_eq!(counts.into_iter().collect::<Vec<_>>(), [(id("team"), team)]);
+        assert!(["SQLite", "PostgreSQL"].contains(&store.engine()));
+        assert!(store.schema_version() > 40);
     }
 }
 

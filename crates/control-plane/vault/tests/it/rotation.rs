@@ -76,6 +76,22 @@ async fn secrets_are_usable_during_a_rotation() {
     assert!(matches!(cleared, Err(VaultError::NotSet(_))), "{cleared:?}");
 }
 
+/// S27: the keys are listed by their ids with the number of their values, and without their bytes.
+#[tokio::test]
+async fn s27_keys_are_listed_by_their_ids() {
+    let (world, vault) = filled(3).await;
+    let known = vault.keys().await.unwrap();
+    assert!(known.is_ours);
+    let listed: Vec<_> = known.keys.iter().map(|key| (key.id.clone(), key.values)).collect();
+    assert_eq!(listed, [(current(&world), 3)]);
+    let text = world.disk().ring.as_ref().unwrap().write().trim().to_owned();
+    assert!(!format!("{known:?}").contains(&text));
+    let rotation = vault.rotate_key().await.unwrap();
+    let known = vault.keys().await.unwrap();
+    let listed: Vec<_> = known.keys.iter().map(|key| (key.id.clone(), key.values)).collect();
+    assert_eq!(listed, [(rotation.key, 3)]);
+}
+
 /// A mark outlives no key: after a rotation, it is neither right nor wrong.
 #[tokio::test]
 async fn a_mark_is_known_as_long_as_its_key() {

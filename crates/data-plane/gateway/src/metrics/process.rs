@@ -13,6 +13,17 @@ use prometheus_client::{
 #[derive(Debug)]
 pub(crate) struct ProcessCollector;
 
+/// The resources that a process uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProcessNumbers {
+    /// Bytes of resident memory.
+    pub resident_bytes: u64,
+    /// Number of threads.
+    pub threads: u64,
+    /// Number of open file descriptors.
+    pub open_files: u64,
+}
+
 /// The resources that the system counts.
 #[derive(Debug, PartialEq)]
 struct Usage {
@@ -40,6 +51,16 @@ impl Collector for ProcessCollector {
         }
         Ok(())
     }
+}
+
+/// The resources of this process as whole numbers.
+pub(super) fn numbers() -> Option<ProcessNumbers> {
+    let usage = usage()?;
+    Some(ProcessNumbers {
+        resident_bytes: u64::try_from(usage.resident_bytes).ok()?,
+        threads: u64::try_from(usage.threads).ok()?,
+        open_files: u64::try_from(usage.open_fds).ok()?,
+    })
 }
 
 fn usage() -> Option<Usage> {

@@ -15,6 +15,20 @@ fn assert_line(metrics: &Metrics, line: &str) {
     assert!(text.lines().any(|other| other == line), "no `{line}` in\n{text}");
 }
 
+/// R4: the numbers for people are those of the rendering.
+#[test]
+fn r4_numbers_are_those_of_the_rendering() {
+    let metrics = Metrics::default();
+    let open = metrics.session_opened();
+    let _stream = metrics.stream_opened();
+    let numbers = metrics.numbers();
+    assert_eq!((numbers.sessions_open, numbers.streams_open, numbers.calls_parked), (1, 1, 0));
+    assert_line(&metrics, "narthex_sessions_open 1");
+    drop(open);
+    assert_eq!(metrics.numbers().sessions_open, 0);
+    assert_eq!((numbers.audit_waiting_bytes, numbers.audit_is_stuck), (None, false));
+}
+
 #[test]
 fn calls_are_counted_by_server_method_and_outcome() {
     let metrics = Metrics::default();

@@ -7,7 +7,7 @@ use askama::Template;
 
 use crate::{
     Frame, filters,
-    parts::{Action, Empty, Words, form::Field, form::Origin},
+    parts::{Action, Empty, Filter, Words, form::Field, form::Origin},
 };
 
 /// The list of all capabilities, or of all agents.
@@ -22,6 +22,10 @@ pub struct AgentsPage {
     pub next: Option<String>,
     /// The beginning of the names that are shown.
     pub filtered: String,
+    /// The filters that are set.
+    pub filters: Vec<Filter>,
+    /// The filters that the form keeps, each with its value.
+    pub kept: Vec<(&'static str, String)>,
     /// The path of this page.
     pub path: String,
     /// The form for a new one, for those who may create it.

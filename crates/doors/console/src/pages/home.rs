@@ -30,14 +30,10 @@ pub struct Now {
     pub csrf: String,
     /// The number of servers; `None` for a human who may not see them.
     pub servers: Option<Counted>,
-    /// The number of active runs; `None` for a human who may not see them.
+    /// The numbers of active runs; `None` for a human who may not see them.
     pub runs: Option<Runs>,
-    /// The path of the list of runs.
-    pub runs_path: String,
     /// Number of calls in the workspace today; `None` if it is unknown.
-    pub calls: Option<u64>,
-    /// The address of the calls in the audit; `None` for a human who may not read it.
-    pub calls_path: Option<String>,
+    pub calls: Option<Number>,
     /// The requests that wait for a decision, the oldest first.
     pub requests: Vec<Asking>,
     /// True if more requests wait.
@@ -48,8 +44,12 @@ pub struct Now {
     pub broken: Vec<ServerRow>,
     /// Number of further such servers.
     pub more_broken: usize,
-    /// The path of the list of servers.
-    pub list: String,
+    /// The address of the list of the servers that are ready.
+    pub ready: String,
+    /// The address of the list of the servers that are neither ready nor disabled.
+    pub unready: String,
+    /// The address of the list of the requests that wait.
+    pub approvals: String,
 }
 
 /// Numbers of servers.
@@ -61,13 +61,22 @@ pub struct Counted {
     pub ready: usize,
 }
 
-/// A number of runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// A number, and the list of what it counts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Number {
+    /// The number.
+    pub count: u64,
+    /// The address of the list; `None` for a human who may not open it.
+    pub href: Option<String>,
+}
+
+/// Numbers of active runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Runs {
-    /// The number, up to the size of a page.
-    pub count: usize,
-    /// True if more exist.
-    pub has_more: bool,
+    /// Those that run.
+    pub running: Number,
+    /// Those that wait for a program that carries them out.
+    pub pending: Number,
 }
 
 /// A request that waits for a human.

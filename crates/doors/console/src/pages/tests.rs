@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 use scraper::{Html, Selector};
 
 use super::{
-    agents, approvals, catalog, clients, connect, fault, home, kitchen_sink, me, onward, registry,
-    runs, search, secrets, server::sample_pages, server::samples, servers,
+    agents, approvals, catalog, clients, connect, fault, home, kitchen_sink, me, onward, operator,
+    registry, runs, search, secrets, server::sample_pages, server::samples, servers, settings,
 };
 use crate::{
     html,
@@ -99,6 +99,8 @@ fn pages(text: &str) -> Vec<(&'static str, String)> {
     all.extend(me::samples::pages(text));
     all.extend(clients::samples::pages(text));
     all.extend(connect::samples::pages(text));
+    all.extend(settings::samples::pages(text));
+    all.extend(operator::samples::pages(text));
     all.extend([
         ("agents", html(&agents::samples::list_of(frame(), text))),
         ("agent", html(&agents::samples::page_of(frame(), text))),

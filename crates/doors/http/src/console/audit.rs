@@ -17,7 +17,7 @@ use narthex_control::{AuditItem, AuditPage as Found, AuditPlace};
 use narthex_model::command::narthex;
 use serde_json::Value;
 
-use self::place::{address, object};
+use self::place::{address, api, command, object};
 use super::{
     answer::{self, Answered},
     frame::{Head, frame},
@@ -44,19 +44,31 @@ pub(super) const PAGES: &[Page] = &[
     Page::get("audit/event", Access::Member(AUDIT), |viewer, _| Box::pin(event::show(viewer))),
 ];
 
+/// The same for the audit of the installation, which operators see.
+pub(super) const OF_INSTALLATION: &[Page] = &[
+    Page::get("audit", Access::Operator, |viewer, _| Box::pin(list(viewer)))
+        .in_nav("Audit", "shield"),
+    Page::post("audit/verify", Access::Operator, |viewer, body| Box::pin(verify(viewer, body))),
+    Page::get("audit/export", Access::Operator, |viewer, _| Box::pin(export(viewer))),
+    Page::get("audit/event", Access::Operator, |viewer, _| Box::pin(event::show(viewer))),
+];
+
 /// The parameters of the list, each with its words.
-const FILTERS: [(&str, &str, &str); 7] = [
+const FILTERS: [(&str, &str, &str); 8] = [
     ("actor", "Who (id)", "the id of a principal, a run or a client"),
     ("kind", "What (beginning of the kind)", "such as workspace.secret"),
     ("resource", "Object (id)", "the id of a server, a secret, an agent"),
     ("run", "Run (id)", "such as run_0a1b2c3d4e5f"),
+    ("server", "Server", "the name of the server that was called"),
     ("since", "Since", "a day or a time in UTC, such as 2026-11-22"),
     ("until", "Until", "a day or a time in UTC"),
     ("outcome", "Outcome", "such as ok, tool_error or permission_required"),
 ];
 /// Number of rows of one page.
 const PAGE: usize = 50;
-/// Number of events that one page reads, at most, to find those with an outcome.
+/// The filters that the store does not know: a page looks for them in the events that it reads.
+const SOUGHT: [&str; 2] = ["server", "outcome"];
+/// Number of events that one page reads, at most, to find those that fit.
 const LOOKED_AT: usize = 1_000;
 /// Number of events read at a time.
 const BATCH: u32 = 200;
@@ -94,7 +106,7 @@ async fn verify(viewer: &Viewer<'_>, body: RequestBody) -> Answered {
 /// All events of the workspace as lines, as the API answers them.
 async fn export(viewer: &Viewer<'_>) -> Answered {
     viewer.query(&[])?;
-    let export = viewer.control().audit_export(Some(&viewer.workspace)).await?;
+    let export = viewer.control().audit_export(viewer.audited().as_ref()).await?;
     let mut response = audit_lines(&viewer.door.gateway, export);
     response.headers_mut().insert(header::CONTENT_DISPOSITION, HeaderValue::from_static(WHOLE));
     Ok(response)
@@ -125,11 +137,17 @@ async fn page(viewer: &Viewer<'_>, query: &Query, verified: Option<Verified>) ->
     Ok(answer::page(StatusCode::OK, html(&page)))
 }
 
-/// Reads events until a page is full. The store finds all filters but the outcome.
+/// Reads events until a page is full. The store finds all filters but [`SOUGHT`].
 async fn look(viewer: &Viewer<'_>, query: &Query) -> Result<Looked, Problem> {
-    let mut wanted = audit_query(query, Some(viewer.workspace.clone()))?;
-    let outcome = query.text("outcome");
-    if outcome.is_empty() {
+    let mut wanted = audit_query(query, viewer.audited())?;
+    let sought = SOUGHT.map(|name| (name, query.text(name)));
+    let fits = |event: &Value| {
+        let has = |(name, text): &(&str, &str)| {
+            text.is_empty() || event.get(*name).and_then(Value::as_str) == Some(*text)
+        };
+        sought.iter().all(has)
+    };
+    if sought.iter().all(|(_, text)| text.is_empty()) {
         let page = viewer.control().audit_list(&wanted).await?;
         let next = page.items.last().filter(|_| page.has_more).map(|item| item.place.clone());
         let waiting = waiting(&page);
@@ -148,7 +166,7 @@ async fn look(viewer: &Viewer<'_>, query: &Query) -> Result<Looked, Problem> {
                 return Ok(looked);
             }
             looked.count += 1;
-            if item.event.get("outcome").and_then(Value::as_str) == Some(outcome) {
+            if fits(&item.event) {
                 looked.items.push(item);
             }
         }
@@ -165,7 +183,7 @@ fn waiting(page: &Found) -> Option<String> {
 }
 
 fn head(viewer: &Viewer<'_>, query: &Query) -> Head {
-    let mut command = narthex("audit list", &[]);
+    let mut command = command(viewer);
     let mut request = form_urlencoded::Serializer::new(String::new());
     let flags = [
         ("actor", "--actor"),
@@ -180,15 +198,17 @@ fn head(viewer: &Viewer<'_>, query: &Query) -> Head {
         request.append_pair(name, query.text(name));
     }
     let command = command.in_workspace(viewer.workspace.as_str());
-    let (request, place) =
-        (request.finish(), format!("/api/workspaces/{}/audit", viewer.workspace));
+    let (request, place) = (request.finish(), api(viewer));
     let request = match request.as_str() {
         "" => format!("GET {place}"),
         query => format!("GET {place}?{query}"),
     };
     Head {
         title: Words::new("Audit"),
-        sentence: "What was done in this workspace, by whom, and with which outcome.",
+        sentence: match viewer.is_of_operators() {
+            true => "What was done outside of any workspace, by whom, and with which outcome.",
+            false => "What was done in this workspace, by whom, and with which outcome.",
+        },
         same: Some(Same::new(&command.to_string(), &request)),
     }
 }

@@ -1,7 +1,7 @@
 //! The frame of every page, and the number in it, which is live.
 
 use narthex_console::{
-    Account, Frame, Waiting, Workspaces, html,
+    Account, Frame, OperatorEntry, Waiting, Workspaces, html,
     parts::{Same, Words},
 };
 
@@ -43,6 +43,11 @@ pub(super) fn frame_with(viewer: &Viewer<'_>, head: Head, waits: &Waits) -> Resu
     let workspaces = Workspaces {
         current: viewer.workspace.to_string(),
         all: known.map(|one| (one.id.to_string(), Words::new(&one.name))).collect(),
+        operator: match (viewer.principal.is_operator(), viewer.is_of_operators()) {
+            (true, true) => OperatorEntry::Open,
+            (true, false) => OperatorEntry::Link,
+            (false, _) => OperatorEntry::Hidden,
+        },
     };
     Ok(Frame {
         title,
@@ -58,6 +63,7 @@ pub(super) fn frame_with(viewer: &Viewer<'_>, head: Head, waits: &Waits) -> Resu
         searched: Words::default(),
         live: None,
         told: None,
+        related: Vec::new(),
         same,
     })
 }

@@ -17,6 +17,8 @@ use sha2::{Digest, Sha256};
 use super::viewer::Viewer;
 use crate::{Access, problem::Problem, rows::in_order};
 
+/// The filter of the list for servers that are neither ready nor disabled.
+pub(super) const UNREADY: &str = "unready";
 /// Number of bytes of the hash in the id of an element.
 const ID_BYTES: usize = 8;
 

@@ -17,7 +17,7 @@ use super::{
     frame::{self, Head, frame},
     live::{self, Follows, Fragment, Live, Topic},
     page::Page,
-    rows,
+    rows::{self, UNREADY},
     viewer::Viewer,
 };
 use crate::{Access, problem::Problem, servers::Query};
@@ -133,8 +133,9 @@ fn read(viewer: &Viewer<'_>, query: &Query) -> Result<ServerList, Problem> {
     let named: Vec<_> = rows::seen(viewer, &snapshot).into_iter().filter(named).collect();
     let count = |wanted| named.iter().filter(|(_, row)| row.state == wanted).count();
     let counts = STATES.map(|state| (state, count(state)));
+    let unready = named.iter().filter(|(_, row)| Of::Unready.has(row)).count();
     let is_wanted =
-        |(_, row): &&(String, &narthex_registry::ServerRow)| state.is_none_or(|of| row.state == of);
+        |(_, row): &&(String, &narthex_registry::ServerRow)| state.is_none_or(|of| of.has(row));
     let fitting: Vec<_> = named.iter().filter(is_wanted).collect();
     let mut rest = fitting.iter().filter(|(place, _)| place.as_str() > after);
     let shown: Vec<_> = rest.by_ref().take(PAGE).collect();
@@ -143,7 +144,7 @@ fn read(viewer: &Viewer<'_>, query: &Query) -> Result<ServerList, Problem> {
     });
     Ok(ServerList {
         csrf: viewer.csrf.clone(),
-        filters: filters(viewer, query, &counts),
+        filters: filters(viewer, query, &counts, unready),
         rows: shown.iter().map(|(place, row)| rows::row(viewer, place, row)).collect(),
         count: fitting.len(),
         next,
@@ -151,18 +152,43 @@ fn read(viewer: &Viewer<'_>, query: &Query) -> Result<ServerList, Problem> {
     })
 }
 
-fn state(query: &Query) -> Result<Option<ServerState>, Problem> {
-    match query.text("state") {
-        "" => Ok(None),
-        word => {
-            let found = STATES.into_iter().find(|state| state.as_str() == word);
-            let text = "this state is not known; choose one of the filters above the list";
-            found.map(Some).ok_or_else(|| Problem::new(ErrorKind::Invalid, text))
+/// The servers of a filter.
+#[derive(Debug, Clone, Copy)]
+enum Of {
+    State(ServerState),
+    Unready,
+}
+
+impl Of {
+    fn has(self, row: &narthex_registry::ServerRow) -> bool {
+        match self {
+            Self::State(state) => row.state == state,
+            Self::Unready => {
+                !row.is_overridden && !row.is_ready() && row.state != ServerState::Disabled
+            }
         }
     }
 }
 
-fn filters(viewer: &Viewer<'_>, query: &Query, counts: &[(ServerState, usize)]) -> ServerFilters {
+fn state(query: &Query) -> Result<Option<Of>, Problem> {
+    match query.text("state") {
+        "" => Ok(None),
+        UNREADY => Ok(Some(Of::Unready)),
+        word => {
+            let found = STATES.into_iter().find(|state| state.as_str() == word);
+            let text = "this state is not known; choose one of the filters above the list";
+            let found = found.map(|state| Some(Of::State(state)));
+            found.ok_or_else(|| Problem::new(ErrorKind::Invalid, text))
+        }
+    }
+}
+
+fn filters(
+    viewer: &Viewer<'_>,
+    query: &Query,
+    counts: &[(ServerState, usize)],
+    unready: usize,
+) -> ServerFilters {
     let chosen = query.text("state");
     let filter = |word: &str, label: &str, count| Filter {
         href: address(viewer, &[("q", query.text("q")), ("state", word)]),
@@ -174,6 +200,9 @@ fn filters(viewer: &Viewer<'_>, query: &Query, counts: &[(ServerState, usize)]) 
     let each = counts.iter().filter(|(state, count)| *count > 0 || state.as_str() == chosen);
     let each = each.map(|(state, count)| filter(state.as_str(), state.as_str(), *count));
     let mut filters: Vec<_> = std::iter::once(all).chain(each).collect();
+    if unready > 0 || chosen == UNREADY {
+        filters.push(filter(UNREADY, "not ready", unready));
+    }
     let part = query.text("q");
     if !part.is_empty() {
         let label = format!("named “{}” ✕", Words::within(part, 40));

@@ -9,6 +9,9 @@ use super::{topics::TOPICS, *};
 /// The page of a cookie is one of ours, also if another site has set the cookie.
 #[test]
 fn s7_a_cookie_leads_to_pages_of_this_console_alone() {
+    for path in ["/operator", "/operator/", "/operator/keys", "/operator/workspaces/new"] {
+        assert_eq!(onward(&format!("page:{path}")).as_deref(), Some(path));
+    }
     for path in ["/", "/w/default/", "/w/default/servers", "/w/default/servers/a%20b/tools"] {
         assert_eq!(onward(&format!("page:{path}")).as_deref(), Some(path));
     }
@@ -23,6 +26,10 @@ fn s7_a_cookie_leads_to_pages_of_this_console_alone() {
         "page:/w/default/servers/a/disable",
         "page:/w/default/nothing",
         "page:/api/me",
+        "page:/operatorx",
+        "page:/operator/nothing",
+        "page:/operator/keys/rotate",
+        "page:/operator//evil.example",
     ] {
         assert_eq!(onward(bad), None, "{bad}");
     }
@@ -32,11 +39,12 @@ fn s7_a_cookie_leads_to_pages_of_this_console_alone() {
 #[test]
 fn pages_are_found_by_their_paths() {
     let mut seen = BTreeSet::new();
-    for one in PAGES.all() {
-        assert!(seen.insert((one.path, one.method)), "{} {}", one.method, one.path);
+    let of = |table: Table, name| table.all().map(move |one| (table, name, one));
+    for (table, name, one) in of(PAGES, "w").chain(of(OPERATOR_PAGES, "operator")) {
+        assert!(seen.insert((name, one.path, one.method)), "{} {}", one.method, one.path);
         let path = one.path.replace(['{', '}'], "");
         let method = Method::from_bytes(one.method.as_bytes()).unwrap();
-        let found = PAGES.find(&path).page(&method).map(|found| found.path);
+        let found = table.find(&path).page(&method).map(|found| found.path);
         assert_eq!(found, Some(one.path));
         assert!(one.nav.is_none_or(|nav| ICONS.contains(&nav.icon)), "{}", one.path);
         let braces = one.path.matches('{').count();
@@ -53,6 +61,24 @@ fn only_forms_change_anything() {
     let all: Vec<_> = PAGES.all().filter(|page| page.nav.is_some()).collect();
     assert!(all.len() >= 2);
     assert!(all.iter().all(|page| page.method == "GET"));
+}
+
+/// Each page of the navigation is in one group, the groups name no other page, and the last group
+/// takes what none of them names.
+#[test]
+fn each_page_of_the_navigation_is_in_one_group() {
+    let linked: BTreeSet<_> =
+        PAGES.all().filter(|page| page.nav.is_some()).map(|page| page.path).collect();
+    let mut named = BTreeSet::new();
+    for (heading, paths) in nav::GROUPS {
+        for path in *paths {
+            assert!(named.insert(*path), "{path} is named twice");
+            assert!(linked.contains(path), "{heading} names `{path}`, which is not linked");
+        }
+    }
+    let headings: BTreeSet<_> = nav::GROUPS.iter().map(|(heading, _)| *heading).collect();
+    assert_eq!(headings.len(), nav::GROUPS.len());
+    assert!(nav::GROUPS.first().is_some_and(|(heading, _)| heading.is_empty()));
 }
 
 /// Names of live parts differ, since addresses have them.

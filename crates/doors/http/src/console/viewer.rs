@@ -25,6 +25,22 @@ use crate::{
 /// The beginning of the cookie's value for a page to open after the sign-in.
 pub(super) const KEPT: &str = "page:";
 
+/// The beginning of the paths of operators' pages, which belong to no workspace.
+const OPERATOR: &str = "/operator";
+
+/// The rest of the path of a page for operators; `None` for every other path.
+pub(super) fn of_operators(path: &str) -> Option<&str> {
+    match path.strip_prefix(OPERATOR)? {
+        "" => Some(""),
+        rest => rest.strip_prefix('/'),
+    }
+}
+
+/// The path of a page for operators.
+pub(super) fn operator_path(rest: &str) -> String {
+    format!("{OPERATOR}/{rest}")
+}
+
 /// A form of a page, which repeats the value that only our pages can read.
 pub(super) trait Form: DeserializeOwned {
     /// That value.
@@ -109,8 +125,26 @@ impl<'a> Viewer<'a> {
         self.principal.actor()
     }
 
-    /// The path of a page of this workspace.
+    /// True on the pages of operators. The workspace is then that of the daemon.
+    pub(super) fn is_of_operators(&self) -> bool {
+        of_operators(self.browser.parts.uri.path()).is_some()
+    }
+
+    /// The workspace whose audit the page shows; `None` for the installation.
+    pub(super) fn audited(&self) -> Option<WorkspaceId> {
+        (!self.is_of_operators()).then(|| self.workspace.clone())
+    }
+
+    /// The path of a page beside this one: of this workspace, or of operators.
     pub(super) fn path(&self, rest: &str) -> String {
+        match self.is_of_operators() {
+            true => operator_path(rest),
+            false => self.in_workspace(rest),
+        }
+    }
+
+    /// The path of a page of this workspace.
+    pub(super) fn in_workspace(&self, rest: &str) -> String {
         format!("/w/{}/{rest}", self.workspace)
     }
 

@@ -55,6 +55,6 @@ impl Waits {
     /// The number in the frame.
     pub(super) fn shown(&self, viewer: &Viewer<'_>) -> Waiting {
         let count = self.requests.len() + self.reviews.len() + self.signing_in;
-        Waiting { href: viewer.path("approvals"), count: Some(count) }
+        Waiting { href: viewer.in_workspace("approvals"), count: Some(count) }
     }
 }

@@ -3,8 +3,9 @@
 use std::{sync::Arc, time::SystemTime};
 
 use http::{HeaderValue, StatusCode, header};
-use narthex_control::{Account, CreatedToken, KnownToken, Page};
+use narthex_control::{Account, By, Control, CreatedToken, KnownToken, Page};
 use narthex_model::{PrincipalKind, WorkspaceId};
+use narthex_runs::Runs;
 use serde::Serialize;
 
 use super::{Answered, Asked, Query, document, ok};
@@ -46,10 +47,8 @@ impl Asked<'_> {
     pub(super) async fn delete_workspace(&self) -> Answered {
         let is_forced = self.query(&["force"])?.flag("force")?;
         let (id, by) = (self.workspace()?, self.by());
-        match &self.door.options.runs {
-            Some(runs) if is_forced => runs.workspace_delete(&id, &by).await?,
-            Some(_) | None => self.control()?.workspace_delete(&id, is_forced, &by).await?,
-        }
+        let runs = self.door.options.runs.as_ref();
+        delete_workspace(runs, self.control()?, &id, is_forced, &by).await?;
         Ok(respond::empty(StatusCode::NO_CONTENT))
     }
 
@@ -138,6 +137,22 @@ impl Asked<'_> {
         let query = self.query(&["after", "limit"])?;
         Ok(ok(&page_of(&query, all, id, shown)?))
     }
+}
+
+/// Deletes a workspace. With `is_forced`, its runs are ended first, and its objects are deleted
+/// with it.
+pub(crate) async fn delete_workspace(
+    runs: Option<&Runs>,
+    control: &Control,
+    id: &WorkspaceId,
+    is_forced: bool,
+    by: &By,
+) -> Result<(), Problem> {
+    match runs {
+        Some(runs) if is_forced => runs.workspace_delete(id, by).await?,
+        Some(_) | None => control.workspace_delete(id, is_forced, by).await?,
+    }
+    Ok(())
 }
 
 /// The page that a query asks for, of items in the order of their ids.

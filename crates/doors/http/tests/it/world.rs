@@ -357,7 +357,7 @@ fn is_described(
 fn is_page(path: &str, status: StatusCode) -> bool {
     let is_first = path == "/" && (status.is_success() || status.is_redirection());
     let is_file = path.starts_with("/assets/") && status.is_success();
-    is_first || is_file || path.starts_with("/w/")
+    is_first || is_file || path.starts_with("/w/") || path.starts_with("/operator")
 }
 
 /// A whole answer.

@@ -9,7 +9,7 @@ use super::{
 use crate::{
     Frame,
     parts::{
-        Empty, Words,
+        Empty, Filter, Words,
         form::{Field, Input, Origin},
     },
 };
@@ -30,6 +30,13 @@ pub fn list_of(frame: Frame, more: &str) -> AgentsPage {
         rows: vec![row("reader"), row("writer")],
         next: Some("/w/default/agents?after=writer".to_owned()),
         filtered: more.chars().take(64).collect(),
+        filters: vec![Filter {
+            href: "/w/default/agents".to_owned(),
+            label: format!("with “{}” ✕", words("papers", more)),
+            count: None,
+            is_current: true,
+        }],
+        kept: vec![("capability", more.chars().take(64).collect())],
         path: "/w/default/agents".to_owned(),
         create: Some(NewAgent {
             path: "/w/default/new-agent".to_owned(),

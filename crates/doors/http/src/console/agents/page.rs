@@ -2,7 +2,7 @@
 
 use http::StatusCode;
 use narthex_console::{
-    Told, html,
+    Related, Told, html,
     pages::agents::{AgentPage, Delete, Effective, RunForm},
     parts::{Same, Words},
 };
@@ -19,6 +19,7 @@ use crate::{
     console::{
         answer::{self, Answered},
         frame::{self, Head, frame},
+        links::Links,
         live,
         viewer::Viewer,
     },
@@ -160,11 +161,28 @@ pub(super) async fn render(viewer: &Viewer<'_>, mut open: Open) -> Answered {
     };
     let mut frame = frame(viewer, head(viewer, &open, is_author)).await?;
     frame.told = open.told;
+    frame.related = related(viewer, open.kind, &open.object.id);
     let query = viewer.query(&["done"])?;
     frame.live = Some(live::address(viewer, vec![frame::live(&frame)], &query));
     let back = viewer.path(list_of(open.kind));
     let page = AgentPage { frame, injected, faults: lines, form, effective, delete, back };
     Ok(answer::page(open.status, html(&page)))
+}
+
+/// The runs, grants and requests of an agent, or the agents with a capability; and the events.
+fn related(viewer: &Viewer<'_>, kind: CatalogKind, id: &str) -> Vec<Related> {
+    let links = Links::of(viewer);
+    let links = match kind {
+        CatalogKind::Agent => {
+            let of_it = &[("agent", id)];
+            let links = links.runs("Its runs", of_it).grants("Its grants", of_it);
+            links.requests("What it waits for", of_it)
+        }
+        CatalogKind::Capability | CatalogKind::Server => {
+            links.agents("Agents with it", &[("capability", id)])
+        }
+    };
+    links.audit("Its changes", &[("resource", id)]).found()
 }
 
 fn head(viewer: &Viewer<'_>, open: &Open, is_author: bool) -> Head {

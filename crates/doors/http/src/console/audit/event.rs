@@ -5,19 +5,20 @@ use std::time::{Duration, SystemTime};
 use http::StatusCode;
 use narthex_audit::line_hash;
 use narthex_console::{
-    html,
+    Related, html,
     pages::audit::{AuditEventPage, AuditFact},
     parts::{Same, Words},
 };
 use narthex_control::{AuditItem, AuditPlace, AuditQuery};
-use narthex_model::command::narthex;
+use narthex_model::{RunId, SessionId};
 use serde_json::Value;
 
-use super::place::{address, object};
+use super::place::{address, api, command, object};
 use crate::{
     console::{
         answer::{self, Answered, nothing},
         frame::{Head, frame},
+        links::Links,
         viewer::Viewer,
     },
     problem::Problem,
@@ -41,7 +42,7 @@ const MEMBERS: [(&str, &str, Option<&str>); 13] = [
     ("/resource/id", "object", Some("resource")),
     ("/run", "run", Some("run")),
     ("/session", "session", None),
-    ("/server", "server", None),
+    ("/server", "server", Some("server")),
     ("/tool", "tool", None),
     ("/outcome", "outcome", Some("outcome")),
     ("/granted_via", "allowed by the grants", None),
@@ -59,17 +60,19 @@ pub(super) async fn show(viewer: &Viewer<'_>) -> Answered {
     let (hash, is_as_written) = compared(&item.event);
     let id = format!("{}-{}", place.writer, place.seq);
     let since = narthex_model::Timestamp::new(place.happened_at).to_string();
-    let command = narthex("audit list", &[]).option("--since", &since);
+    let command = command(viewer).option("--since", &since);
     let command = command.in_workspace(viewer.workspace.as_str());
-    let request = format!("GET /api/workspaces/{}/audit?since={since}", viewer.workspace);
+    let request = format!("GET {}?since={since}", api(viewer));
     let head = Head {
         title: Words::within(&format!("Event {id}"), 120),
         sentence: "One event of the audit, in words and as it was written.",
         same: Some(Same::new(&command.to_string(), &request)),
     };
     let raw = serde_json::to_string_pretty(&item.event).unwrap_or_default();
+    let mut frame = frame(viewer, head).await?;
+    frame.related = related(viewer, &item.event);
     let page = AuditEventPage {
-        frame: frame(viewer, head).await?,
+        frame,
         back: viewer.path("audit"),
         sentence: Words::new(&sentence(&item.event)),
         facts: facts(viewer, &item.event),
@@ -80,6 +83,19 @@ pub(super) async fn show(viewer: &Viewer<'_>) -> Answered {
     Ok(answer::page(StatusCode::OK, html(&page)))
 }
 
+/// The run of the event, and its session.
+fn related(viewer: &Viewer<'_>, event: &Value) -> Vec<Related> {
+    let text = |place: &str| event.pointer(place).and_then(Value::as_str);
+    let mut links = Links::of(viewer);
+    if let Some(run) = text("/run").filter(|text| RunId::parse(text).is_some()) {
+        links = links.run("The run", run);
+    }
+    if let Some(session) = text("/session").filter(|text| SessionId::parse(text).is_some()) {
+        links = links.runs("Runs of the session", &[("session", session)]);
+    }
+    links.found()
+}
+
 /// The event at a place, or the newest one.
 async fn find(
     viewer: &Viewer<'_>,
@@ -87,7 +103,7 @@ async fn find(
 ) -> Result<Option<AuditItem>, Problem> {
     let since = place.map_or(SystemTime::UNIX_EPOCH, |place| place.happened_at);
     let query = AuditQuery {
-        workspace: Some(viewer.workspace.clone()),
+        workspace: viewer.audited(),
         actor: String::new(),
         resource: String::new(),
         run: String::new(),

@@ -1,5 +1,6 @@
-//! The object of an event, and addresses of the list.
+//! The object of an event, and the list as an address, a command and a request.
 
+use narthex_model::command::{CommandLine, narthex};
 use serde_json::Value;
 
 use crate::console::viewer::Viewer;
@@ -22,5 +23,21 @@ pub(super) fn address(viewer: &Viewer<'_>, pairs: &[(&str, String)]) -> String {
     match written.finish().as_str() {
         "" => viewer.path("audit"),
         query => viewer.path(&format!("audit?{query}")),
+    }
+}
+
+/// The command that lists the events. Those of no workspace have a flag.
+pub(super) fn command(viewer: &Viewer<'_>) -> CommandLine {
+    match viewer.is_of_operators() {
+        true => narthex("audit list --installation", &[]),
+        false => narthex("audit list", &[]),
+    }
+}
+
+/// The path of the same list in the API.
+pub(super) fn api(viewer: &Viewer<'_>) -> String {
+    match viewer.audited() {
+        Some(workspace) => format!("/api/workspaces/{workspace}/audit"),
+        None => "/api/audit".to_owned(),
     }
 }

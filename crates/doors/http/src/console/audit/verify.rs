@@ -24,7 +24,7 @@ struct Line<'l> {
 
 /// Reads every event, and compares it with its hash and with the event before it.
 pub(super) async fn verified(viewer: &Viewer<'_>) -> Result<Verified, Problem> {
-    let mut export = viewer.control().audit_export(Some(&viewer.workspace)).await?;
+    let mut export = viewer.control().audit_export(viewer.audited().as_ref()).await?;
     let (mut verifier, mut until) = (Verifier::new(), None);
     while let Some(lines) = export.next().await? {
         lines.lines().for_each(|line| verifier.line(line));

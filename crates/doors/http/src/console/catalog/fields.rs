@@ -40,6 +40,7 @@ pub(super) fn form(draft: &Draft, around: Around) -> EntryForm {
     let rest = Field::new("rest", "Other members, as JSON", Input::area(&draft.rest, 6));
     EntryForm {
         action,
+        is_off: draft.is_disabled(),
         paste,
         basics: basics(draft, &faults, is_fixed),
         shape: shape(draft),

@@ -39,6 +39,17 @@ pub(super) const OPERATIONS: &[Operation] = &[
     )
     .gives(of::<shapes::KeyRotation>())
     .refuses(&[429]),
+    get("/api/secrets/keys", "key_list", "Lists the master keys, without their bytes")
+        .gives(of::<shapes::MasterKeys>()),
+    get("/api/daemon", "daemon_show", "Shows the daemon, its store and its numbers")
+        .gives(of::<shapes::Daemon>()),
+    get(
+        "/api/daemon/workspaces",
+        "workspace_use_list",
+        "Lists all workspaces with the numbers of their objects",
+    )
+    .asks(PAGES)
+    .gives(of::<shapes::Page<shapes::WorkspaceUse>>()),
     get("/api/workspaces", "workspace_list", "Lists the workspaces that the caller may see")
         .asks(PAGES)
         .gives(of::<shapes::Page<shapes::Workspace>>()),

@@ -19,8 +19,8 @@ use narthex_model::{
 use narthex_store::{NewRun, SessionRow, Store};
 use narthex_testkit::warnings::Warnings;
 use narthex_vault::{
-    Backend, Doing, KeyFile, Opened, Put, Rotation, RowsError, SealedBackend, Stored, Vault,
-    Voucher,
+    Backend, Doing, KeyFile, KeysInUse, Opened, Put, Rotation, RowsError, SealedBackend, Stored,
+    Vault, Voucher,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -143,6 +143,10 @@ impl Backend for Failing {
 
     fn rotate_key(&self) -> Doing<'_, Rotation> {
         self.secrets.rotate_key()
+    }
+
+    fn keys(&self) -> Doing<'_, KeysInUse> {
+        self.secrets.keys()
     }
 
     fn vouch<'a>(&'a self, text: &'a str) -> Doing<'a, Voucher> {
