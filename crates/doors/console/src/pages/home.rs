@@ -66,6 +66,8 @@ pub struct Counted {
 pub struct Number {
     /// The number.
     pub count: u64,
+    /// True if there may be more.
+    pub is_part: bool,
     /// The address of the list; `None` for a human who may not open it.
     pub href: Option<String>,
 }

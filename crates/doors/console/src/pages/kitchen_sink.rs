@@ -320,7 +320,7 @@ pub fn now_of(more: &str) -> Now {
 }
 
 fn number(count: u64, rest: &str) -> Number {
-    Number { count, href: Some(format!("/w/default/{rest}")) }
+    Number { count, is_part: count > 1_000, href: Some(format!("/w/default/{rest}")) }
 }
 
 /// The first page on the first day.
@@ -336,7 +336,7 @@ pub fn first_day() -> HomePage {
     let now = Now {
         servers: Some(Counted { all: 1, ready: 1 }),
         runs: Some(Runs { running: number(0, "runs"), pending: number(0, "runs") }),
-        calls: Some(Number { count: 0, href: None }),
+        calls: Some(Number { count: 0, is_part: false, href: None }),
         requests: Vec::new(),
         has_more_requests: false,
         held_back: Vec::new(),

@@ -68,10 +68,8 @@ const FILTERS: [(&str, &str, &str); 8] = [
 const PAGE: usize = 50;
 /// The filters that the store does not know: a page looks for them in the events that it reads.
 const SOUGHT: [&str; 2] = ["server", "outcome"];
-/// Number of events that one page reads, at most, to find those that fit.
-const LOOKED_AT: usize = 1_000;
-/// Number of events read at a time.
-const BATCH: u32 = 200;
+/// Number of events that are read first, which is enough for a usual outcome, and then.
+const BATCHES: [u32; 2] = [200, 800];
 /// Maximum number of characters of a name in a row.
 const NAME_MAX: usize = 120;
 const WHOLE: &str = "attachment; filename=\"audit.jsonl\"";
@@ -137,7 +135,8 @@ async fn page(viewer: &Viewer<'_>, query: &Query, verified: Option<Verified>) ->
     Ok(answer::page(StatusCode::OK, html(&page)))
 }
 
-/// Reads events until a page is full. The store finds all filters but [`SOUGHT`].
+/// Reads events until a page is full, at most [`BATCHES`]. The store finds all filters but
+/// [`SOUGHT`].
 async fn look(viewer: &Viewer<'_>, query: &Query) -> Result<Looked, Problem> {
     let mut wanted = audit_query(query, viewer.audited())?;
     let sought = SOUGHT.map(|name| (name, query.text(name)));
@@ -153,9 +152,9 @@ async fn look(viewer: &Viewer<'_>, query: &Query) -> Result<Looked, Problem> {
         let waiting = waiting(&page);
         return Ok(Looked { count: page.items.len(), items: page.items, next, waiting });
     }
-    wanted.limit = BATCH;
     let mut looked = Looked::default();
-    loop {
+    for limit in BATCHES {
+        wanted.limit = limit;
         let page = viewer.control().audit_list(&wanted).await?;
         looked.waiting = looked.waiting.or_else(|| waiting(&page));
         let (has_more, last) = (page.has_more, page.items.last().map(|item| item.place.clone()));
@@ -172,10 +171,11 @@ async fn look(viewer: &Viewer<'_>, query: &Query) -> Result<Looked, Problem> {
         }
         wanted.after.clone_from(&last);
         looked.next = last.filter(|_| has_more);
-        if looked.next.is_none() || looked.count >= LOOKED_AT {
-            return Ok(looked);
+        if looked.next.is_none() {
+            break;
         }
     }
+    Ok(looked)
 }
 
 fn waiting(page: &Found) -> Option<String> {

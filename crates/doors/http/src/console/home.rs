@@ -44,10 +44,10 @@ pub(super) const TOPIC: Topic = Topic {
 
 /// The time of one day.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-/// The kind of the row that counts all calls of a workspace.
-const WORKSPACE: &str = "workspace";
 /// Number of requests and of servers that the page shows.
 const SHOWN: usize = 10;
+/// Number of runs that the store counts, at most.
+const RUNS: u64 = 10_000;
 /// The kind of the events of calls of tools.
 const CALLED: &str = kind::TOOL_CALLED;
 
@@ -104,7 +104,7 @@ async fn now(viewer: &Viewer<'_>, waits: &Waits) -> Result<Now, Problem> {
         csrf: viewer.csrf.clone(),
         servers: viewer.sees_servers().then_some(Counted { all: on.len(), ready }),
         runs: runs(viewer).await?,
-        calls: calls(viewer).await?,
+        calls: Some(calls(viewer).await?),
         requests: waits.requests.iter().take(SHOWN).map(asking).collect(),
         has_more_requests: waits.has_more || waits.requests.len() > SHOWN,
         held_back: waits.reviews.iter().map(|one| held_back(viewer, one)).collect(),
@@ -125,6 +125,7 @@ async fn runs(viewer: &Viewer<'_>) -> Result<Option<Runs>, Problem> {
     let living = runs.count_living(&viewer.workspace).await?;
     let of = |count, status| Number {
         count,
+        is_part: count >= RUNS,
         href: Some(asked::address(viewer, "runs", &[("status", status)])),
     };
     Ok(Some(Runs {
@@ -134,17 +135,16 @@ async fn runs(viewer: &Viewer<'_>) -> Result<Option<Runs>, Problem> {
 }
 
 /// Number of calls in the workspace today, as the limits count them.
-async fn calls(viewer: &Viewer<'_>) -> Result<Option<Number>, Problem> {
-    let usage = viewer.control().usage(&viewer.workspace).await?;
-    let own = usage.rows.iter().find(|row| row.kind.as_str() == WORKSPACE);
-    let since = SystemTime::UNIX_EPOCH.checked_add(DAY.saturating_mul(usage.day));
+async fn calls(viewer: &Viewer<'_>) -> Result<Number, Problem> {
+    let today = viewer.control().calls_today(&viewer.workspace).await?;
+    let since = SystemTime::UNIX_EPOCH.checked_add(DAY.saturating_mul(today.day));
     let since = since.map(|at| Timestamp::new(at).to_string());
     let list = since
         .as_deref()
         .and_then(|since| since.split('T').next())
         .map(|day| asked::address(viewer, "audit", &[("kind", CALLED), ("since", day)]));
     let list = list.filter(|_| viewer.may(Access::Member(AUDIT)));
-    Ok(own.map(|row| Number { count: row.calls, href: list }))
+    Ok(Number { count: today.calls, is_part: false, href: list })
 }
 
 fn asking(row: &GrantRequestRow) -> Asking {

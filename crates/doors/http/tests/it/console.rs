@@ -26,6 +26,7 @@ mod secrets;
 mod server;
 mod servers;
 mod settings;
+mod sizes;
 mod tools;
 
 use std::collections::BTreeSet;
