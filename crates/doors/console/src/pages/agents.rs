@@ -76,6 +76,8 @@ pub struct AgentPage {
     pub injected: Vec<Words>,
     /// Faults that belong to no field.
     pub faults: Vec<Words>,
+    /// The secrets that runs need and that are not set, for those who may set them.
+    pub unset: Vec<Unset>,
     /// The form.
     pub form: AgentForm,
     /// The configuration with all levels merged.
@@ -84,6 +86,15 @@ pub struct AgentPage {
     pub delete: Option<Delete>,
     /// The path of the list.
     pub back: String,
+}
+
+/// A secret that is not set.
+#[derive(Debug, Clone)]
+pub struct Unset {
+    /// The name.
+    pub name: Words,
+    /// The page that sets it.
+    pub href: String,
 }
 
 /// The form of a capability or an agent.

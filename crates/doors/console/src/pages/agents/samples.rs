@@ -4,7 +4,7 @@ use narthex_model::command::narthex;
 
 use super::{
     AgentForm, AgentPage, AgentRow, AgentsPage, Attached, Delete, Effective, EffectiveKey,
-    EffectiveServer, NewAgent, Piece, RunForm, Source,
+    EffectiveServer, NewAgent, Piece, RunForm, Source, Unset,
 };
 use crate::{
     Frame,
@@ -61,6 +61,10 @@ pub fn page_of(frame: Frame, more: &str) -> AgentPage {
         frame,
         injected: vec![words("GITHUB_TOKEN", more)],
         faults: vec![words("a fault without a field", more)],
+        unset: vec![Unset {
+            name: words("DOCS_KEY", more),
+            href: "/w/default/secrets?q=DOCS_KEY".to_owned(),
+        }],
         form: form_of(more),
         effective: effective_of(more),
         delete: Some(Delete {
