@@ -63,7 +63,7 @@ test('the first page leads to the form that adds a server', async () => {
 
 test('a row that lacks a key leads to its secret', async () => {
   const { page } = person;
-  await page.getByRole('link', { name: 'Connected services' }).click();
+  await person.go('Connected services');
   await page.getByRole('link', { name: 'Add a server' }).click();
   await added('keyed', 'BOX_KEY=${secret:BOX_KEY}', 'error');
   await person.check('new-user-broken');
@@ -77,7 +77,7 @@ test('a row that lacks a key leads to its secret', async () => {
 
 test('a call is gated, asked for and approved', async () => {
   const { page } = person;
-  await page.getByRole('link', { name: 'Tools', exact: true }).click();
+  await person.go('Tools');
   await page.getByLabel('Choose greet of box').check();
   await page.getByLabel('Change', { exact: true }).selectOption({ label: 'require a scope' });
   await page.getByLabel('Tool scope').fill('box.greet');
@@ -94,7 +94,7 @@ test('a call is gated, asked for and approved', async () => {
     justification: 'to greet',
   });
   assert.ok(asked.structuredContent?.grant_request_id, JSON.stringify(asked));
-  await page.getByRole('link', { name: 'Approvals', exact: true }).click();
+  await person.go('Approvals');
   await page.getByRole('link', { name: /^Decide/ }).click();
   await person.check('new-user-approval');
   await page.locator('#for-once').check();
@@ -105,7 +105,7 @@ test('a call is gated, asked for and approved', async () => {
 
 test('the run says why a call failed, and what mends it', async () => {
   const { page } = person;
-  await page.getByRole('link', { name: 'Runs', exact: true }).click();
+  await person.go('Runs');
   await page.getByRole('link', { name: /daemon's own run/ }).click();
   const cause = page.locator('#calls .cause').first();
   assert.match(await cause.innerText(), /greet requires a grant/);
@@ -118,7 +118,7 @@ test('a client is connected by its file', async () => {
   const { page } = person;
   const folder = join(site.daemon.env.HOME, '.cursor');
   mkdirSync(folder, { recursive: true });
-  await page.getByRole('link', { name: 'Connect a client' }).first().click();
+  await person.go('Connect a client');
   await page.getByRole('link', { name: 'Cursor', exact: true }).click();
   await page.getByRole('button', { name: /^Write/ }).click();
   await page.locator('#told').getByText('has the entry now').waitFor();

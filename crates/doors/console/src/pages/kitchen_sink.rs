@@ -347,7 +347,7 @@ pub fn first_day() -> HomePage {
     HomePage { frame, offers_passkey: true, steps: steps(), now }
 }
 
-fn steps() -> Vec<Step> {
+pub(super) fn steps() -> Vec<Step> {
     let step = |title, sentence, page: &str, command, is_done| Step {
         title,
         sentence,

@@ -80,7 +80,7 @@ fn pages(text: &str) -> Vec<(&'static str, String)> {
     let home = home::HomePage {
         frame: frame(),
         offers_passkey: true,
-        steps: Vec::new(),
+        steps: kitchen_sink::steps(),
         now: kitchen_sink::now_of(text),
     };
     let onward = onward::OnwardPage {

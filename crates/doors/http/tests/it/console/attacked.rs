@@ -172,6 +172,7 @@ pub(super) fn absent(value: &str) -> String {
 /// The fields of a form that would change something, beside the token.
 pub(super) fn fields(page: &str) -> &'static str {
     match page {
+        "add-server" => "name=forged&server=http%3A%2F%2F127.0.0.1%3A9%2Fmcp",
         "secrets/new" => "name=NEWKEY&value=a-value-of-a-form",
         "secrets/{secret}/set" => "value=a-value-of-a-form",
         "new-agent" | "new-capability" => "name=forged",

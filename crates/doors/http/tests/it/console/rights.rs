@@ -58,6 +58,7 @@ fn unknown(page: &str, method: &str) -> ! {
 fn of_servers(page: &str, method: &str) -> [&'static str; 2] {
     match (method, page) {
         ("GET", "servers") => ["GET", "/api/servers"],
+        (_, "add-server") => ["PUT", "/api/servers/{name}"],
         ("POST", "reload") => ["POST", "/api/reload"],
         ("POST", "servers/{name}/disable") => ["POST", "/api/servers/{name}/disable"],
         ("POST", "servers/{name}/enable") => ["POST", "/api/servers/{name}/enable"],
