@@ -40,8 +40,7 @@ async function done(method, path, body) {
 /** Opens a page of the navigation by keyboard. */
 async function opened(name, options) {
   const person = await site.person(options);
-  await person.page.getByRole('link', { name, exact: true }).focus();
-  await person.page.keyboard.press('Enter');
+  await person.go(name);
   await person.page.getByRole('heading', { name, exact: true, level: 1 }).waitFor();
   return person;
 }

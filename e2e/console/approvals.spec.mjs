@@ -1,21 +1,11 @@
 // Approvals: an agent asks, a human decides, and what was granted is revoked.
 
 import assert from 'node:assert/strict';
-import { existsSync, symlinkSync } from 'node:fs';
-import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 
-import { DESK, PHONE, Site, entry } from './site.mjs';
+import { DESK, PHONE, Site, entry, node } from './site.mjs';
 
 const HERE = '/api/workspaces/default';
-const AUTHENTICATOR = {
-  protocol: 'ctap2',
-  transport: 'internal',
-  hasResidentKey: true,
-  hasUserVerification: true,
-  isUserVerified: true,
-  automaticPresenceSimulation: true,
-};
 
 let site;
 let run;
@@ -24,11 +14,8 @@ let asks = 0;
 before(async () => {
   site = await Site.start('approvals', { small: entry() });
   await site.until('small', 'ready');
-  // A command of the catalog has at most 64 characters.
-  const command = join(process.env.CONSOLE_FOLDER, 'node');
-  if (!existsSync(command)) symlinkSync(process.execPath, command);
   const { args } = entry();
-  const notes = { command, args, tool_scopes: { status: 'notes.read' } };
+  const notes = { command: node(), args, tool_scopes: { status: 'notes.read' } };
   await done('PUT', `${HERE}/mcp-servers/notes`, notes);
   const writer = { mcpServers: { notes: { ref: 'notes' } }, builtin: 'all' };
   await done('PUT', `${HERE}/agents/writer`, writer);
@@ -70,7 +57,7 @@ async function ask(more = {}) {
 
 async function opened(options) {
   const person = await site.person(options);
-  await person.page.getByRole('link', { name: 'Approvals', exact: true }).click();
+  await person.go('Approvals');
   await person.page.getByRole('heading', { level: 1, name: 'Approvals' }).waitFor();
   return person;
 }
@@ -150,9 +137,7 @@ test('an approval with a passkey proves a human', async () => {
   const { id } = await ask({ scope: 'notes.read' });
   const person = await opened();
   const { page } = person;
-  const client = await page.context().newCDPSession(page);
-  await client.send('WebAuthn.enable');
-  await client.send('WebAuthn.addVirtualAuthenticator', { options: AUTHENTICATOR });
+  await person.recognized();
   await at(page, `approvals/${id}`);
   await page.getByRole('link', { name: 'Make a passkey' }).click();
   await page.getByLabel('Name of the new passkey').fill('this computer');

@@ -15,7 +15,7 @@ after(() => site?.stop());
 
 async function opened(options) {
   const person = await site.person(options);
-  await person.page.getByRole('link', { name: 'Audit' }).click();
+  await person.go('Audit');
   await person.page.getByRole('heading', { name: 'Audit', exact: true }).waitFor();
   return person;
 }

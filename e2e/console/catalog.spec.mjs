@@ -25,7 +25,7 @@ after(() => site?.stop());
 
 async function opened(options) {
   const person = await site.person(options);
-  await person.page.getByRole('link', { name: 'Catalog', exact: true }).click();
+  await person.go('Catalog');
   await person.page.getByRole('heading', { name: 'Catalog', level: 1 }).waitFor();
   return person;
 }
@@ -78,7 +78,7 @@ test('faults are at their fields, and what was typed stays', async () => {
   await page.getByLabel('How it is reached').selectOption('command');
   await page.getByLabel('Program', { exact: true }).fill('npx -y x');
   await page.getByRole('button', { name: 'Validate' }).last().click();
-  await page.getByText('2 things have to be mended.').waitFor();
+  await page.getByText('2 things below have to be mended.').waitFor();
   assert.equal(await page.locator('[aria-invalid]').count(), 2);
   assert.equal(await page.getByLabel('Program', { exact: true }).inputValue(), 'npx -y x');
 });

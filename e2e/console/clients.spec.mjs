@@ -23,7 +23,7 @@ after(() => site?.stop());
 
 async function opened(options) {
   const person = await site.person(options);
-  await person.page.getByRole('link', { name: 'Clients', exact: true }).click();
+  await person.go('Clients');
   await person.page.getByRole('heading', { name: 'Clients', exact: true }).first().waitFor();
   return person;
 }

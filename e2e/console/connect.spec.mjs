@@ -16,7 +16,7 @@ after(() => site?.stop());
 
 async function opened(options) {
   const person = await site.person(options);
-  await person.page.getByRole('link', { name: 'Connect a client' }).first().click();
+  await person.go('Connect a client');
   await person.page.getByRole('heading', { name: 'Connect a client', exact: true }).waitFor();
   return person;
 }

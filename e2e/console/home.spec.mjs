@@ -39,18 +39,7 @@ test('the first steps are ticked by what was seen', async () => {
 test('a passkey is made on the first visit', async () => {
   const person = await site.person();
   const { page } = person;
-  const client = await page.context().newCDPSession(page);
-  await client.send('WebAuthn.enable');
-  await client.send('WebAuthn.addVirtualAuthenticator', {
-    options: {
-      protocol: 'ctap2',
-      transport: 'internal',
-      hasResidentKey: true,
-      hasUserVerification: true,
-      isUserVerified: true,
-      automaticPresenceSimulation: true,
-    },
-  });
+  await person.recognized();
   await page.getByRole('link', { name: 'Make a passkey' }).click();
   await page.getByLabel('Name of the new passkey').fill('this computer');
   await page.getByRole('button', { name: 'Add a passkey' }).click();

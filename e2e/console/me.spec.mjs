@@ -19,7 +19,7 @@ after(() => site?.stop());
 
 async function opened(options) {
   const person = await site.person(options);
-  await person.page.getByRole('link', { name: 'My account' }).click();
+  await person.go('My account');
   await person.page.getByRole('heading', { name: 'My account' }).waitFor();
   return person;
 }
@@ -52,18 +52,7 @@ test('a sign-in elsewhere is ended by keyboard', async () => {
 test('a passkey is added on the page, and comes back to it', async () => {
   const person = await opened();
   const { page } = person;
-  const client = await page.context().newCDPSession(page);
-  await client.send('WebAuthn.enable');
-  await client.send('WebAuthn.addVirtualAuthenticator', {
-    options: {
-      protocol: 'ctap2',
-      transport: 'internal',
-      hasResidentKey: true,
-      hasUserVerification: true,
-      isUserVerified: true,
-      automaticPresenceSimulation: true,
-    },
-  });
+  await person.recognized();
   await page.getByLabel('Name of the new passkey').fill('this <b>computer</b>');
   await person.tabTo('Add a passkey');
   await page.keyboard.press('Enter');

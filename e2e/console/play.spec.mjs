@@ -18,7 +18,7 @@ after(() => site?.stop());
 async function opened(tool, options) {
   const person = await site.person(options);
   const { page } = person;
-  await page.getByRole('link', { name: 'Playground' }).click();
+  await person.go('Playground');
   await page.getByLabel('Server', { exact: true }).selectOption('box');
   await page.getByRole('button', { name: 'Show' }).click();
   await page.getByLabel('Tool', { exact: true }).selectOption(tool);

@@ -16,7 +16,7 @@ after(() => site?.stop());
 
 async function opened(options) {
   const person = await site.person(options);
-  await person.page.getByRole('link', { name: 'Policy' }).click();
+  await person.go('Policy');
   await person.page.getByRole('heading', { name: 'Policy', exact: true }).waitFor();
   return person;
 }

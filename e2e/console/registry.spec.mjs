@@ -65,7 +65,7 @@ after(async () => {
 
 async function opened(options) {
   const person = await site.person(options);
-  await person.page.getByRole('link', { name: 'Registry' }).click();
+  await person.go('Registry');
   await person.page.getByRole('heading', { name: 'Registry', level: 1 }).waitFor();
   return person;
 }
@@ -98,7 +98,8 @@ test('a server becomes a draft by keyboard, which is disabled', async () => {
   assert.match(await page.locator('table').innerText(), /required, a secret/);
   await person.tabTo('Add to the catalog as a draft');
   await page.keyboard.press('Enter');
-  await page.waitForURL((url) => !url.pathname.endsWith('/add') && !url.search.includes('name='));
+  await page.waitForURL((url) => url.pathname.endsWith('/catalog/weather'));
+  assert.match(await page.locator('main').innerText(), /draft/);
   await person.check('registry-added');
   const path = '/api/workspaces/default/mcp-servers/weather';
   const { status, body } = await site.daemon.api(path);

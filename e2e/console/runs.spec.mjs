@@ -36,7 +36,7 @@ async function call({ token }, alias = 'small', tool = 'status') {
 
 async function opened(options) {
   const person = await site.person(options);
-  await person.page.getByRole('link', { name: 'Runs', exact: true }).click();
+  await person.go('Runs');
   await person.page.getByRole('heading', { name: 'Runs', exact: true }).waitFor();
   return person;
 }

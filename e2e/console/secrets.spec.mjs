@@ -28,7 +28,7 @@ async function opened(options) {
   person.page.on('response', (response) => {
     person.answers.push(response.text().then((text) => text, () => ''));
   });
-  await person.page.getByRole('link', { name: 'Secrets' }).click();
+  await person.go('Secrets');
   await person.page.getByRole('heading', { name: 'Secrets', exact: true, level: 1 }).waitFor();
   return person;
 }

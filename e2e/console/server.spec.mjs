@@ -30,7 +30,7 @@ after(() => site?.stop());
 /** A person on the first page of a server. */
 async function opened(name, options) {
   const person = await site.person(options);
-  await person.page.getByRole('link', { name: 'Connected services' }).click();
+  await person.go('Connected services');
   await person.page.getByRole('link', { name, exact: true }).click();
   await person.page.getByRole('heading', { name, level: 1 }).waitFor();
   return person;

@@ -15,7 +15,7 @@ after(() => site?.stop());
 
 async function opened(options) {
   const person = await site.person(options);
-  await person.page.getByRole('link', { name: 'Connected services' }).click();
+  await person.go('Connected services');
   await person.page.getByRole('heading', { name: 'Connected services' }).waitFor();
   return person;
 }

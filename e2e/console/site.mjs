@@ -1,10 +1,10 @@
 // A daemon with a console, and a person with a browser, for the specs of this folder.
 //
 // `cargo xtask test --only console` gives the paths in variables: the daemon, the folder with the
-// packages, and the folders for data and for pictures.
+// packages, the one with MCP clients and servers, and the folders for data and for pictures.
 
 import assert from 'node:assert/strict';
-import { mkdirSync, readFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 
@@ -13,11 +13,21 @@ import { Daemon } from '../clients/daemon.mjs';
 const { CONSOLE_NARTHEX, CONSOLE_MODULES, CONSOLE_FOLDER, CONSOLE_CHROMIUM } = process.env;
 const require = createRequire(join(CONSOLE_MODULES, 'package.json'));
 const { chromium } = require('playwright-core');
+const { CONSOLE_PEERS = join(CONSOLE_MODULES, '../node') } = process.env;
 const AXE = readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8');
 const RULES = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'];
 const SERVER = new URL('server.mjs', import.meta.url).pathname;
 const TABS = 80;
 const READY_MS = 20_000;
+
+const AUTHENTICATOR = {
+  protocol: 'ctap2',
+  transport: 'internal',
+  hasResidentKey: true,
+  hasUserVerification: true,
+  isUserVerified: true,
+  automaticPresenceSimulation: true,
+};
 
 export const PHONE = { width: 390, height: 844 };
 export const DESK = { width: 1280, height: 900 };
@@ -25,6 +35,21 @@ export const DESK = { width: 1280, height: 900 };
 /** The entry of a small server, or of one that ends at once. */
 export function entry(...words) {
   return { transport: 'stdio', command: process.execPath, args: [SERVER, ...words] };
+}
+
+/** The folder with MCP clients and servers, and a function that loads one of its packages. */
+export const PEERS = CONSOLE_PEERS;
+export const peer = createRequire(join(CONSOLE_PEERS, 'package.json'));
+
+/** A short path of Node: a command of the catalog has at most 64 characters. */
+export function node() {
+  const path = join(CONSOLE_FOLDER, 'node');
+  try {
+    symlinkSync(process.execPath, path);
+  } catch (error) {
+    if (!existsSync(path)) throw error;
+  }
+  return path;
 }
 
 /** A daemon, and a browser of this machine. */
@@ -71,7 +96,9 @@ class Person {
     const person = new Person();
     person.site = site;
     person.width = viewport.width;
-    const context = await site.browser.newContext({ viewport, javaScriptEnabled });
+    // Colours that still change would be measured when a check changes between light and dark.
+    const options = { viewport, javaScriptEnabled, reducedMotion: 'reduce' };
+    const context = await site.browser.newContext(options);
     person.page = await context.newPage();
     const note = (what) => person.faults.push(what);
     person.page.on('pageerror', (error) => note(`error: ${error.message}`));
@@ -84,6 +111,24 @@ class Person {
       if (!['localhost', '127.0.0.1'].includes(hostname)) note(`asks ${hostname}`);
     });
     return person;
+  }
+
+  /** Opens a page of the navigation by keyboard: first its menu on a phone, then its group. */
+  async go(name) {
+    const { page } = this;
+    const press = async (target) => {
+      await target.focus();
+      await page.keyboard.press('Enter');
+    };
+    const menu = page.getByRole('button', { name: 'Pages', exact: true });
+    if (await menu.isVisible()) await press(menu);
+    const named = page.locator('a').filter({ hasText: new RegExp(`^${name}$`) });
+    const link = page.locator('nav.pages').locator(named);
+    const closed = page.locator('nav.pages details:not([open])').filter({ has: named });
+    if (await closed.count()) await press(closed.locator('summary'));
+    const path = await link.getAttribute('href');
+    await press(link);
+    await page.waitForURL((url) => url.pathname === path);
   }
 
   /** Checks the open page in light and in dark: accessibility, no fault, and nothing too wide. */
@@ -105,6 +150,31 @@ class Person {
       assert.deepEqual(told, [], `${name}, ${colorScheme}`);
     }
     assert.deepEqual(this.faults, [], name);
+  }
+
+  /** Checks the open page on a phone and on a desk. */
+  async looks(name) {
+    const before = this.page.viewportSize();
+    for (const viewport of [PHONE, DESK]) {
+      await this.page.setViewportSize(viewport);
+      this.width = viewport.width;
+      await this.check(name);
+    }
+    await this.page.setViewportSize(before);
+    this.width = before.width;
+  }
+
+  /** Gives the browser an authenticator that recognizes its human. */
+  async recognized() {
+    const client = await this.page.context().newCDPSession(this.page);
+    await client.send('WebAuthn.enable');
+    await client.send('WebAuthn.addVirtualAuthenticator', { options: AUTHENTICATOR });
+  }
+
+  /** Opens a page of the navigation. */
+  async to(name) {
+    await this.page.getByRole('link', { name, exact: true }).first().click();
+    await this.page.getByRole('heading', { name, exact: true, level: 1 }).waitFor();
   }
 
   /** Moves the focus by Tab to a link or a button with this name. */

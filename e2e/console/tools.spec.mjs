@@ -20,7 +20,7 @@ after(() => site?.stop());
 
 async function opened(options) {
   const person = await site.person(options);
-  await person.page.getByRole('link', { name: 'Tools', exact: true }).click();
+  await person.go('Tools');
   await person.page.getByRole('heading', { name: 'Tools', exact: true, level: 1 }).waitFor();
   return person;
 }

@@ -1,11 +1,12 @@
 //! `cargo xtask bench`: what a call costs directly, through nginx, and through narthex; and what
-//! servers over stdio, idle sessions, many rows and many runs cost.
+//! servers over stdio, idle sessions, many rows, many runs and pages of the console cost.
 //!
 //! All ways are measured in one run against the same fixtures, in turns, so that a slow moment of
 //! the machine meets all of them. A whole run writes `docs/reference/benchmarks.md`; a part of it
 //! only prints. An aim that is missed is shown as missed.
 
 mod aims;
+mod console;
 mod decisions;
 pub(crate) mod guard;
 mod idle;
@@ -114,6 +115,9 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     }
     if selection.has_extra(Extra::Mounts) {
         results.mounts = mounts::measure(options, &dir)?;
+    }
+    if selection.has_extra(Extra::Console) {
+        results.console = Some(console::measure(options, &dir)?);
     }
     finish(&results, options)
 }

@@ -29,6 +29,7 @@ pub(crate) fn run(peers: &Peers) -> Result<Tally> {
     command.args(specs()?);
     command.env("CONSOLE_NARTHEX", workspace::built("narthex"));
     command.env("CONSOLE_MODULES", tools.dir());
+    command.env("CONSOLE_PEERS", peers.node_dir());
     command.env("CONSOLE_CHROMIUM", tools.chromium());
     command.env("CONSOLE_FOLDER", &folder);
     let done = process::capture(command.current_dir(workspace::root()), DONE)?;

@@ -66,6 +66,7 @@ pub(super) fn check(results: &Results) -> Vec<Aim> {
     aims.extend(decisions(results));
     aims.extend(results.runs.iter().flat_map(runs));
     aims.extend(results.mounts.iter().flat_map(mounts));
+    aims.extend(results.console.iter().flat_map(super::console::aims));
     aims
 }
 

@@ -51,11 +51,20 @@ pub(super) enum Extra {
     Runs,
     /// Servers as files.
     Mounts,
+    /// Pages of the console of a large site.
+    Console,
 }
 
 impl Extra {
-    const ALL: [Self; 6] =
-        [Self::Stdio, Self::Registry, Self::Decisions, Self::Idle, Self::Runs, Self::Mounts];
+    const ALL: [Self; 7] = [
+        Self::Stdio,
+        Self::Registry,
+        Self::Decisions,
+        Self::Idle,
+        Self::Runs,
+        Self::Mounts,
+        Self::Console,
+    ];
 
     fn name(self) -> &'static str {
         match self {
@@ -65,6 +74,7 @@ impl Extra {
             Self::Idle => "idle",
             Self::Runs => "runs",
             Self::Mounts => "mounts",
+            Self::Console => "console",
         }
     }
 }
@@ -216,7 +226,7 @@ impl Selection {
                 bail!(
                     "--only {word}: there is legacy, modern; echo, list, progress, 100k, 5m; \
                      1, 8, 64; direct, nginx, transparent, aggregated; stdio, registry, decisions, \
-                     idle, runs, mounts"
+                     idle, runs, mounts, console"
                 );
             }
         }

@@ -59,6 +59,7 @@ pub(super) fn write(results: &Results, aims: &[Aim]) -> String {
     write_idle(&mut out, results);
     write_runs(&mut out, results);
     write_mounts(&mut out, results);
+    super::console::write(&mut out, results.console.as_ref());
     for profile in &results.profiles {
         section(&mut out, &profile.title);
         add(&mut out, format_args!("{}\n", profile.text.trim_end()));
@@ -68,11 +69,11 @@ pub(super) fn write(results: &Results, aims: &[Aim]) -> String {
     out
 }
 
-fn section(out: &mut String, title: &str) {
+pub(super) fn section(out: &mut String, title: &str) {
     add(out, format_args!("\n## {title}\n\n"));
 }
 
-fn add(out: &mut String, text: std::fmt::Arguments<'_>) {
+pub(super) fn add(out: &mut String, text: std::fmt::Arguments<'_>) {
     out.write_fmt(text).expect("a string takes all writes");
 }
 
@@ -85,7 +86,7 @@ fn aims_table(aims: &[Aim]) -> String {
     table(&rows)
 }
 
-fn heading(words: &[&str]) -> Vec<String> {
+pub(super) fn heading(words: &[&str]) -> Vec<String> {
     words.iter().map(|word| (*word).to_owned()).collect()
 }
 

@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::console::ConsoleCost;
 use super::load::Sample;
 use super::plan::{Case, Era, Way, Work};
 
@@ -20,6 +21,7 @@ pub(super) struct Results {
     pub(super) idle: Vec<Idle>,
     pub(super) runs: Option<RunsCost>,
     pub(super) mounts: Option<MountCost>,
+    pub(super) console: Option<ConsoleCost>,
     pub(super) profiles: Vec<Profile>,
     pub(super) nginx_config: String,
 }
@@ -278,6 +280,7 @@ impl Results {
             idle: Vec::new(),
             runs: None,
             mounts: None,
+            console: None,
             profiles: Vec::new(),
             nginx_config: String::new(),
         }

@@ -2,7 +2,7 @@
 //! beside many runs and many servers.
 #![expect(clippy::disallowed_types, reason = "synchronous: there is no tokio clock to pause here")]
 
-mod count;
+pub(super) mod count;
 mod credentials;
 
 use std::io::Write as _;
@@ -27,7 +27,7 @@ use crate::peers::Daemon;
 use crate::process::{private_kib, run};
 
 const READY: Duration = Duration::from_secs(900);
-const STOPPED: Duration = Duration::from_secs(60);
+pub(super) const STOPPED: Duration = Duration::from_secs(60);
 const SOON: Duration = Duration::from_secs(120);
 /// The longest time for the creation of all runs.
 const CREATED: Duration = Duration::from_secs(3600);
@@ -35,40 +35,42 @@ const SYNCS: usize = 200;
 /// Duration of one look at a process, and the hundredths of a second that it may use meanwhile.
 const LOOK: Duration = Duration::from_secs(2);
 const QUIET_TICKS: u64 = 10;
-const RUNS: &str = "/api/workspaces/default/runs";
+pub(super) const RUNS: &str = "/api/workspaces/default/runs";
 /// The request that creates each run.
-const REQUEST: &str = r#"{"type":"start_session","agent_name":"bench"}"#;
-const WORKSPACE_TOKEN: &str = "admin.token";
+pub(super) const REQUEST: &str = r#"{"type":"start_session","agent_name":"bench"}"#;
+pub(super) const WORKSPACE_TOKEN: &str = "admin.token";
 
 /// Duration of a measured load, and of a quick one.
 const WINDOW: Duration = Duration::from_secs(30);
-const QUICK_WINDOW: Duration = Duration::from_secs(5);
+pub(super) const QUICK_WINDOW: Duration = Duration::from_secs(5);
 
 /// Number of runs and servers besides.
 #[derive(Clone, Copy)]
-struct Size {
-    runs: usize,
-    servers: usize,
+pub(super) struct Size {
+    pub(super) runs: usize,
+    pub(super) servers: usize,
+    /// True if each server has all of its tools, and false for one.
+    pub(super) has_all_tools: bool,
 }
 
-const ONE: Size = Size { runs: 1, servers: 1 };
-const MANY: Size = Size { runs: 10_000, servers: 1000 };
+pub(super) const ONE: Size = Size { runs: 1, servers: 1, has_all_tools: false };
+const MANY: Size = Size { runs: 10_000, servers: 1000, ..ONE };
 /// The size at which instructions are counted. Under the program that counts them, each creation
 /// takes half a second.
-const COUNTED: Size = Size { runs: 1000, servers: 1000 };
-const QUICK_MANY: Size = Size { runs: 1000, servers: 100 };
+const COUNTED: Size = Size { runs: 1000, servers: 1000, ..ONE };
+const QUICK_MANY: Size = Size { runs: 1000, servers: 100, ..ONE };
 
 /// A daemon with so many servers, and a catalog with an agent of one server.
-struct Stage {
-    daemon: Daemon,
-    data: PathBuf,
+pub(super) struct Stage {
+    pub(super) daemon: Daemon,
+    pub(super) data: PathBuf,
     _fixture: Fixture,
     _dir: TempDir,
 }
 
 /// The measurements of the load generator.
 #[derive(Deserialize)]
-struct Measured {
+pub(super) struct Measured {
     runs: u64,
     create_p50_us: f64,
     create_p99_us: f64,
@@ -76,7 +78,8 @@ struct Measured {
     end_p99_us: f64,
     before_bytes: u64,
     after_bytes: u64,
-    token: String,
+    /// The token of the first run.
+    pub(super) token: String,
 }
 
 pub(super) fn measure(options: &Options, logs: &Path) -> Result<Option<RunsCost>> {
@@ -163,20 +166,22 @@ fn calls(options: &Options, many: Size, logs: &Path, counter: &Counter) -> Resul
 
 /// The members of a measurement of calls that are read.
 #[derive(Deserialize)]
-struct Calls {
-    sent: u64,
+pub(super) struct Calls {
+    pub(super) sent: u64,
     right: u64,
     failed: u64,
 }
 
 impl Stage {
-    fn start(profile: &str, size: Size, logs: &Path, narthex: Command) -> Result<Self> {
+    pub(super) fn start(profile: &str, size: Size, logs: &Path, narthex: Command) -> Result<Self> {
         let dir = tempfile::Builder::new().prefix("narthex-bench-").tempdir()?;
         let (config, data) = (dir.path().join("mcp.json"), dir.path().join("data"));
         let fixture = Fixture::start(Era::Legacy, profile, 0, &logs.join("runs.log"))?;
         // One of its tools is enough: what is measured is the number of servers.
-        let tools = json!({ "allow": ["echo"] });
-        let mut entry = json!({ "transport": "http", "url": fixture.url(), "tools": tools });
+        let mut entry = json!({ "transport": "http", "url": fixture.url() });
+        if !size.has_all_tools {
+            entry["tools"] = json!({ "allow": ["echo"] });
+        }
         // Callgrind watches each instruction, so a thousand of servers take their time.
         entry["mountTimeout"] = json!("600s");
         let names: Vec<String> = (0..size.servers).map(|number| format!("s{number}")).collect();
@@ -197,7 +202,7 @@ impl Stage {
         Ok(Self { daemon, data, _fixture: fixture, _dir: dir })
     }
 
-    fn create(&self, profile: &str, runs: usize) -> Result<Measured> {
+    pub(super) fn create(&self, profile: &str, runs: usize) -> Result<Measured> {
         let mut command = program("narthex-load", profile);
         command.args(["runs", "--url", &self.daemon.endpoint_url(RUNS), "--era", "modern"]);
         command.arg("--bearer-file").arg(self.data.join(WORKSPACE_TOKEN));
@@ -206,7 +211,13 @@ impl Stage {
         read_within(&mut command, CREATED)
     }
 
-    fn load(&self, profile: &str, token: &Path, prefix: &str, window: Duration) -> Command {
+    pub(super) fn load(
+        &self,
+        profile: &str,
+        token: &Path,
+        prefix: &str,
+        window: Duration,
+    ) -> Command {
         let mut command = program("narthex-load", profile);
         command.args(["run", "--url", &self.daemon.endpoint_url("/mcp"), "--era", "modern"]);
         command.arg("--bearer-file").arg(token).args(["--work", "echo", "--prefix", prefix]);
@@ -216,7 +227,7 @@ impl Stage {
     }
 
     /// The instructions of each call of a load generator.
-    fn count(&self, counter: &Counter, mut load: Command) -> Result<f64> {
+    pub(super) fn count(&self, counter: &Counter, mut load: Command) -> Result<f64> {
         let process = self.daemon.pid();
         // One-time costs are not counted.
         let _: Calls = read_within(&mut load, SOON)?;
@@ -230,14 +241,14 @@ impl Stage {
     }
 }
 
-fn write_secret(path: &Path, text: &str) -> Result<()> {
+pub(super) fn write_secret(path: &Path, text: &str) -> Result<()> {
     let mut file = fs::File::create(path)?;
     file.write_all(text.as_bytes())?;
     Ok(())
 }
 
 /// Waits until a process does next to nothing by itself.
-fn wait_until_quiet(process: u32) -> Result<()> {
+pub(super) fn wait_until_quiet(process: u32) -> Result<()> {
     let deadline = Instant::now() + SOON * 10;
     let mut last = ticks(process)?;
     while Instant::now() < deadline {
@@ -252,7 +263,7 @@ fn wait_until_quiet(process: u32) -> Result<()> {
 }
 
 /// The processor time of a process, in hundredths of a second.
-fn ticks(process: u32) -> Result<u64> {
+pub(super) fn ticks(process: u32) -> Result<u64> {
     let text = fs::read_to_string(format!("/proc/{process}/stat"))?;
     // The name before it may have blanks.
     let rest = text.rsplit_once(')').map_or("", |(_, rest)| rest);

@@ -133,7 +133,7 @@ impl Fixture {
 }
 
 /// Number of tools that a fixture has before any is added.
-fn own_tools(era: Era, profile: &str, logs: &Path) -> Result<usize> {
+pub(super) fn own_tools(era: Era, profile: &str, logs: &Path) -> Result<usize> {
     #[derive(Deserialize)]
     struct Counted {
         tools: usize,

@@ -89,4 +89,4 @@ pub use sign_ins::{
     CLIENT_METADATA, CLIENT_NAME, ServerSignInError, ServerSignIns, SignInCounts, SignInEnd,
     SignInVerbs, SignedInBrowser, public_base,
 };
-pub use traffic::{Usage, UsageRow};
+pub use traffic::{CallsToday, Usage, UsageRow};

@@ -41,6 +41,15 @@ pub struct Usage {
     pub rows: Vec<UsageRow>,
 }
 
+/// Number of calls in a workspace today.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CallsToday {
+    /// Days since 1970, in UTC.
+    pub day: u32,
+    /// The number.
+    pub calls: u64,
+}
+
 /// Today's use of one object, and its limits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UsageRow {
@@ -139,6 +148,24 @@ impl Control {
             row.open = meter.open();
         }
         Ok(Usage { day, day_left_ms: meters.day_left_ms(), rows: rows.told() })
+    }
+
+    /// Number of calls in a workspace today: that of [`Control::usage`], without its further rows.
+    /// Calls at other daemons on the store count a moment later.
+    ///
+    /// # Errors
+    /// When there is no store or no such workspace, or the store fails.
+    pub async fn calls_today(&self, workspace: &WorkspaceId) -> Result<CallsToday, ControlError> {
+        let (meters, store) = (&self.shared.meters, self.catalog_store(workspace).await?);
+        let day = meters.today();
+        let stored = store.traffic().of_workspace(workspace, day).await;
+        let stored = stored.map_err(ControlError::Store)?;
+        let own = stored
+            .iter()
+            .find(|count| MeterKind::parse(&count.kind) == Some(MeterKind::Workspace))
+            .map_or(0, |count| u64::try_from(count.calls).unwrap_or(0));
+        let meter = meters.find(&key(workspace, MeterKind::Workspace, workspace.as_str()));
+        Ok(CallsToday { day, calls: own.max(meter.map_or(0, |meter| meter.calls(day))) })
     }
 
     /// The meters of a run, for its workspace, its agent, and its servers of the catalog, by alias;

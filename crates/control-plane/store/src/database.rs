@@ -6,6 +6,7 @@
 //!
 //! The lowest layer of the crate: imports no other module, and knows no object.
 
+mod counted;
 pub(crate) mod postgres;
 pub(crate) mod sqlite;
 pub(crate) mod statement;
@@ -17,6 +18,7 @@ use futures_core::future::BoxFuture;
 use sqlx::{Encode, Type, query::Query};
 use tokio::time::{error::Elapsed, timeout};
 
+pub use counted::statements_of;
 use postgres::PostgresServer;
 use sqlite::SqliteFile;
 
@@ -79,6 +81,7 @@ impl Database {
         values: &'a [Value<'a>],
     ) -> BoxFuture<'a, Result<Vec<Row>, StatementError>> {
         Box::pin(async move {
+            counted::note(statement);
             let rows: Vec<AnyRow> = match self {
                 Self::Sqlite(file) => file.read(statement, values).await?,
                 Self::Postgres(server) => server.read(statement, values).await?,
@@ -107,7 +110,10 @@ impl Database {
     ) -> BoxFuture<'a, Result<(), StatementError>> {
         Box::pin(async move {
             match self {
-                Self::Sqlite(file) => file.write(statement, values).await,
+                Self::Sqlite(file) => {
+                    counted::note(statement);
+                    file.write(statement, values).await
+                }
                 // Every write there is a transaction, since it has a lock to hold.
                 Self::Postgres(_) => self.write_each(statement, &[values.to_vec()]).await,
             }
@@ -150,6 +156,7 @@ impl Database {
     ) -> BoxFuture<'a, Result<Option<Vec<AnyRow>>, StatementError>> {
         Box::pin(async move {
             let Some(first) = steps.first() else { return Ok(Some(Vec::new())) };
+            steps.iter().chain(last).for_each(|step| counted::note(step.statement));
             match self {
                 Self::Sqlite(file) => file.write_steps(first, steps, last).await,
                 Self::Postgres(server) => server.write_steps(first, steps, last).await,

@@ -20,6 +20,7 @@ use database::statement;
 pub use backup::{Backup, BackupError};
 pub use database::postgres::UrlFault;
 pub use database::statement::StatementError;
+pub use database::statements_of;
 pub use objects::audit::{Audit, AuditChain, AuditFilter, AuditPlace, AuditRow, AuditSettings};
 pub use objects::catalog::{CatalogRow, CatalogRows, CatalogStep};
 pub use objects::children::{LeftChild, QuietChild, StillChild};

@@ -16,7 +16,7 @@ pub struct Frame {
     pub sentence: Words,
     /// The workspace, and the others of the human.
     pub workspaces: Workspaces,
-    /// The pages that the human may open.
+    /// The pages that the human may open; those of a group follow each other.
     pub nav: Vec<NavLink>,
     /// The number of things that wait for the human.
     pub waiting: Waiting,
@@ -30,8 +30,19 @@ pub struct Frame {
     pub live: Option<String>,
     /// The result of the last action.
     pub told: Option<Told>,
+    /// The pages and lists that belong to this one.
+    pub related: Vec<Related>,
     /// The page as a command and as a request.
     pub same: Option<Same>,
+}
+
+/// A link to a page, or to a list with a filter, that belongs to the open page.
+#[derive(Debug, Clone)]
+pub struct Related {
+    /// The address.
+    pub href: String,
+    /// The words.
+    pub label: Words,
 }
 
 /// The number of things that wait for the human. The event stream sends it again when it changes.
@@ -84,9 +95,26 @@ pub struct NavLink {
     pub label: &'static str,
     /// The name of its icon, one of [`ICONS`](crate::parts::ICONS).
     pub icon: &'static str,
-    /// True for the page that is open.
-    pub is_current: bool,
+    /// The heading of its group; empty for the pages of each day, which have none.
+    pub group: &'static str,
+    /// The relation to the open page.
+    pub place: NavPlace,
 }
+
+/// The relation of a link to the page that is open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NavPlace {
+    /// The open page.
+    Here,
+    /// The list that the open page belongs to.
+    Above,
+    /// Another page.
+    Elsewhere,
+}
+
+/// The links of a group, as neighbours in the navigation.
+#[derive(Debug, Clone, Copy)]
+pub struct NavGroup<'f>(pub &'f [NavLink]);
 
 /// The signed-in human.
 #[derive(Debug, Clone, Default)]
@@ -124,7 +152,51 @@ impl Waiting {
     }
 }
 
+impl NavLink {
+    /// The value of `aria-current`, if the link leads to the open page or to its list.
+    #[must_use]
+    pub fn current(&self) -> Option<&'static str> {
+        match self.place {
+            NavPlace::Here => Some("page"),
+            NavPlace::Above => Some("true"),
+            NavPlace::Elsewhere => None,
+        }
+    }
+}
+
+impl NavGroup<'_> {
+    /// The heading; empty for the pages of each day.
+    #[must_use]
+    pub fn heading(&self) -> &'static str {
+        self.0.first().map_or("", |link| link.group)
+    }
+
+    /// True if the links are below a heading that opens and closes. A link alone has none.
+    #[must_use]
+    pub fn is_folded(&self) -> bool {
+        !self.heading().is_empty() && self.0.len() > 1
+    }
+
+    /// True if the open page is in this group.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.0.iter().any(|link| link.current().is_some())
+    }
+}
+
 impl Frame {
+    /// The navigation by groups, in their order.
+    #[must_use]
+    pub fn groups(&self) -> Vec<NavGroup<'_>> {
+        self.nav.chunk_by(|one, next| one.group == next.group).map(NavGroup).collect()
+    }
+
+    /// The path of the human's own page in this workspace.
+    #[must_use]
+    pub fn account(&self) -> String {
+        format!("/w/{}/me", self.workspaces.current)
+    }
+
     /// The path of the first page of the workspace.
     #[must_use]
     pub fn home(&self) -> String {
@@ -191,5 +263,28 @@ mod tests {
             assert_eq!(waiting(count).words(), words);
         }
         assert!(!waiting(None).has_some() && !waiting(Some(0)).has_some());
+    }
+
+    /// A group opens and closes if it has several pages, and is open around the open page.
+    #[test]
+    fn groups_are_folded_if_they_have_several_pages() {
+        let link = |label, group, place| NavLink {
+            href: format!("/w/default/{label}"),
+            label,
+            icon: "home",
+            group,
+            place,
+        };
+        let nav = vec![
+            link("home", "", NavPlace::Elsewhere),
+            link("runs", "", NavPlace::Elsewhere),
+            link("tools", "Servers", NavPlace::Elsewhere),
+            link("catalog", "Servers", NavPlace::Above),
+            link("audit", "Rules", NavPlace::Elsewhere),
+        ];
+        let frame = Frame { nav, ..crate::pages::kitchen_sink::frame() };
+        let told = |group: &NavGroup<'_>| (group.heading(), group.is_folded(), group.is_open());
+        let told: Vec<_> = frame.groups().iter().map(told).collect();
+        assert_eq!(told, [("", false, false), ("Servers", true, true), ("Rules", false, false)]);
     }
 }

@@ -14,7 +14,10 @@ mod frame;
 pub mod pages;
 pub mod parts;
 
-pub use frame::{Account, Frame, NavLink, OperatorEntry, Told, ToldPart, Waiting, Workspaces};
+pub use frame::{
+    Account, Frame, NavGroup, NavLink, NavPlace, OperatorEntry, Related, Told, ToldPart, Waiting,
+    Workspaces,
+};
 
 /// The policy of every page: its own files and nothing else, no inline script and no inline style.
 pub const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \

@@ -24,6 +24,7 @@ pub mod search;
 pub mod secrets;
 pub mod server;
 pub mod servers;
+pub mod settings;
 pub mod tools;
 
 #[cfg(test)]

@@ -20,8 +20,10 @@ mod connect;
 mod frame;
 mod grants;
 mod home;
+mod links;
 mod live;
 mod me;
+mod nav;
 mod operator;
 mod page;
 mod play;
@@ -33,6 +35,7 @@ mod search;
 mod secrets;
 mod server;
 mod servers;
+mod settings;
 mod stream;
 mod tools;
 mod topics;
@@ -43,7 +46,7 @@ use std::sync::Arc;
 
 use http::{HeaderValue, Method, StatusCode, header, request::Parts};
 use narthex_console::{
-    NavLink, assets, html,
+    assets, html,
     pages::{fault::FaultPage, kitchen_sink},
     parts::Words,
 };
@@ -54,8 +57,8 @@ use percent_encoding::percent_decode_str;
 use self::{
     answer::{Answered, asset, bare_fault, guarded, is_part, nothing, redirect},
     frame::{Head, frame},
-    page::{Nav, Page, Spot, Table},
-    viewer::{KEPT, Place, Viewer, of_operators, operator_path},
+    page::{Page, Spot, Table},
+    viewer::{KEPT, Place, Viewer, of_operators},
 };
 use crate::{
     Access,
@@ -72,7 +75,7 @@ use crate::{
 /// The beginning of the paths of pages.
 const WORKSPACES: &str = "/w/";
 
-/// All pages, by file. The order is that of the navigation.
+/// All pages, by file. The order of the navigation is that of [`nav::GROUPS`].
 const PAGES: Table = Table(&[
     home::PAGES,
     approvals::PAGES,
@@ -91,6 +94,7 @@ const PAGES: Table = Table(&[
     clients::PAGES,
     policy::PAGES,
     audit::PAGES,
+    settings::PAGES,
     me::PAGES,
     search::PAGES,
     stream::PAGES,
@@ -221,7 +225,10 @@ async fn to_human(
     };
     let (workspace, spot) = match wanted {
         Wanted::Root => return redirect(&first_page(browser, &signed_in)?),
-        Wanted::Workspace(workspace) => return redirect(&format!("{WORKSPACES}{workspace}/")),
+        Wanted::Workspace(workspace) => {
+            WorkspaceId::new(workspace).map_err(|_unfit| nothing())?;
+            return redirect(&format!("{WORKSPACES}{workspace}/"));
+        }
         Wanted::Place(workspace, rest) => (open(browser, workspace, &signed_in)?, PAGES.find(rest)),
         Wanted::Operator(rest) => {
             (open_to_operators(browser, &signed_in)?, OPERATOR_PAGES.find(rest))
@@ -230,8 +237,8 @@ async fn to_human(
     };
     let principal = Principal::Human(signed_in.clone());
     let nav = match of_operators(path) {
-        Some(_) => operator_nav(&spot),
-        None => nav(&spot, &workspace, &principal),
+        Some(_) => nav::of_operators(OPERATOR_PAGES, &spot),
+        None => nav::links(PAGES, &spot, &workspace, &principal),
     };
     let place = Place { workspace, segments: spot.segments, nav };
     let csrf = browser.control.form_token(token);
@@ -288,40 +295,6 @@ fn open_to_operators(
         return Err(nothing());
     }
     Ok(browser.control.home().clone())
-}
-
-/// The links to the pages of operators.
-fn operator_nav(spot: &Spot<'_>) -> Vec<NavLink> {
-    let here = spot.page(&Method::GET).map(|page| page.path);
-    let link = |page: &Page| {
-        let Nav { label, icon } = page.nav?;
-        let href = operator_path(page.path);
-        Some(NavLink { href, label, icon, is_current: here == Some(page.path) })
-    };
-    OPERATOR_PAGES.all().filter_map(link).collect()
-}
-
-/// The link to the pages of operators, for operators.
-fn operator_link(principal: &Principal) -> Option<NavLink> {
-    let (label, icon) = ("Operator", "gear");
-    let link = || NavLink { href: operator_path(""), label, icon, is_current: false };
-    principal.is_operator().then(link)
-}
-
-/// The links to the pages that the human may open.
-fn nav(spot: &Spot<'_>, workspace: &WorkspaceId, principal: &Principal) -> Vec<NavLink> {
-    let here = spot.page(&Method::GET).map(|page| page.path);
-    let may = |page: &&Page| authorize(page.access, principal, || Ok(workspace.clone())).is_ok();
-    let link = |page: &Page| {
-        let nav = page.nav?;
-        Some(NavLink {
-            href: format!("{WORKSPACES}{workspace}/{}", page.path),
-            label: nav.label,
-            icon: nav.icon,
-            is_current: here == Some(page.path),
-        })
-    };
-    PAGES.all().filter(may).filter_map(link).chain(operator_link(principal)).collect()
 }
 
 /// The page of a place, if the human may open it.

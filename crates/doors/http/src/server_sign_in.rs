@@ -38,6 +38,7 @@ pub(crate) async fn finish(control: &Control, redirect: Redirect) -> Ended {
     let Redirect { query, server, visitor } = redirect;
     let verbs = SignInVerbs::of(control);
     let human = visitor.as_ref().map(|visitor| visitor.account.id.clone());
+    let list = human.as_ref().map(|_| format!("/w/{}/servers", control.home()));
     let visitor = visitor
         .map(|visitor| SignedInBrowser { by: visitor.account.actor(), session: visitor.session });
     let end = verbs.finish(query, server.clone(), visitor).await;
@@ -47,7 +48,7 @@ pub(crate) async fn finish(control: &Control, redirect: Redirect) -> Ended {
         Ok(finished) if finished.key.user.is_some() => {
             return connected(&finished.alias, back.as_deref());
         }
-        Ok(finished) => return done(&finished.alias),
+        Ok(finished) => return done(&finished.alias, list.as_deref()),
         Err(error) => error,
     };
     tracing::info!("a sign-in to a server was not finished: {}", with_causes(&error));
@@ -98,15 +99,21 @@ fn connected(server: &str, page: Option<&str>) -> Ended {
     Ended { failed: None, onward: None, is_unproved: false, title: "Connected", main }
 }
 
-fn done(server: &str) -> Ended {
-    let list = narthex("mcp list", &[]).to_string();
-    let main = format!(
+/// The page of a sign-in for all callers. A human of the console is led back to the list of
+/// servers, which is at `page`.
+fn done(server: &str, page: Option<&str>) -> Ended {
+    let mut main = format!(
         "<h1>Signed in to {}</h1>\n<p>narthex has connected your account, and the server is ready \
-         in a moment. You can close this page.</p>\n<p class=\"hint\">To see its state:<code \
-         class=\"command\">{}</code></p>\n",
-        safe(server),
-        safe(&list)
+         in a moment. You can close this page.</p>\n",
+        safe(server)
     );
+    main.push_str(&match page {
+        Some(page) => link(page, "Back to Connected services"),
+        None => format!(
+            "<p class=\"hint\">To see its state:<code class=\"command\">{}</code></p>\n",
+            safe(&narthex("mcp list", &[]).to_string())
+        ),
+    });
     Ended { failed: None, onward: None, is_unproved: false, title: "Signed in", main }
 }
 
@@ -137,12 +144,21 @@ fn failed(kind: ErrorKind, why: &str, retry: &str) -> Ended {
 mod tests {
     use super::*;
 
+    /// A human of the console is led back to the list of servers, and others to its command.
+    #[test]
+    fn a_sign_in_from_the_console_leads_back_to_it() {
+        let there = done("notes", Some("/w/default/servers")).main;
+        assert!(there.contains("href=\"/w/default/servers\""), "{there}");
+        assert!(!there.contains("mcp list"), "{there}");
+        assert!(done("notes", None).main.contains("mcp list"));
+    }
+
     /// S11: names and causes are text, whatever is in them.
     #[test]
     fn s11_pages_of_a_sign_in_show_hostile_text_as_text() {
         let hostile = "<img src=x onerror=alert(1)>\"'&\u{202e}";
         let refused = failed(ErrorKind::Denied, hostile, &retry(Some(hostile)));
-        for ended in [done(hostile), connected(hostile, Some(hostile)), refused] {
+        for ended in [done(hostile, Some(hostile)), connected(hostile, Some(hostile)), refused] {
             let main = ended.main;
             assert!(!main.contains("<img") && !main.contains('\u{202e}'), "{main}");
             assert!(main.contains("&lt;img src=x onerror=alert(1)&gt;&quot;&#39;&amp;"), "{main}");

@@ -13,18 +13,18 @@ use crate::process::{answers, capture};
 
 const SOON: Duration = Duration::from_secs(120);
 
-pub(super) struct Counter {
+pub(in crate::bench) struct Counter {
     out: std::cell::RefCell<PathBuf>,
 }
 
 impl Counter {
     /// `None` if the programs are not there.
-    pub(super) fn find() -> Option<Self> {
+    pub(in crate::bench) fn find() -> Option<Self> {
         answers("valgrind", &["--version"]).then(|| Self { out: Default::default() })
     }
 
     /// Installs the programs if they are missing.
-    pub(super) fn find_or_install() -> Result<Self> {
+    pub(in crate::bench) fn find_or_install() -> Result<Self> {
         if let Some(counter) = Self::find() {
             return Ok(counter);
         }
@@ -33,7 +33,7 @@ impl Counter {
     }
 
     /// A program to be started under it. Nothing is counted yet.
-    pub(super) fn under(&self, program: &Command, dir: &Path) -> Command {
+    pub(in crate::bench) fn under(&self, program: &Command, dir: &Path) -> Command {
         let out = dir.join("callgrind.out");
         let mut command = Command::new("valgrind");
         command.args(["--tool=callgrind", "--instr-atstart=no", "--quiet"]);
@@ -45,7 +45,11 @@ impl Counter {
     }
 
     /// The instructions of `work`, for each of the calls that it has made.
-    pub(super) fn count(&self, process: u32, work: impl FnOnce() -> Result<u64>) -> Result<f64> {
+    pub(in crate::bench) fn count(
+        &self,
+        process: u32,
+        work: impl FnOnce() -> Result<u64>,
+    ) -> Result<f64> {
         let out = self.out.borrow();
         // Switched on once and for all: counts that resume after a break come out wrong.
         control(process, "--instr=on")?;

@@ -20,6 +20,7 @@ const FILL: Statement = Statement {
     sql: "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) \
           INSERT INTO t (name) SELECT 'x' || i FROM n",
 };
+const SELECT: Statement = Statement { name: "test.select", sql: "SELECT name FROM t" };
 const COUNT: Statement = Statement { name: "test.count", sql: "SELECT count(*) AS n FROM t" };
 const HASTE: Duration = Duration::from_millis(300);
 const PATIENCE: Duration = Duration::from_secs(600);
@@ -173,5 +174,26 @@ async fn errors_name_the_statement_and_show_neither_sql_nor_values() {
             assert!(text.contains("`test."), "{text}");
             assert!(!text.contains("hidden") && !text.contains("SELECT"), "{text}");
         }
+    }
+}
+
+/// Statements are counted for the work that runs them, each step of a transaction on its own, and
+/// those of other work are not.
+#[tokio::test]
+async fn statements_of_a_piece_of_work_are_counted() {
+    for place in Place::each().await {
+        let database = place.open(PATIENCE, PATIENCE);
+        let add = |name| Step::new(ADD, vec![Value::Text(name)]);
+        let work = async {
+            database.read(COUNT, &[]).await.unwrap();
+            database.write(ADD, &[Value::Text("a")]).await.unwrap();
+            database.write_then_read(&[add("b"), add("c")], COUNT, Vec::new()).await.unwrap();
+            7
+        };
+        let other = async { database.read(SELECT, &[]).await.unwrap() };
+        let ((done, names), _) = tokio::join!(statements_of(work), other);
+        assert_eq!(done, 7);
+        assert_eq!(names, [COUNT, ADD, ADD, ADD, COUNT].map(|one| one.name));
+        database.close().await;
     }
 }

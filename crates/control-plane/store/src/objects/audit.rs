@@ -6,6 +6,8 @@ mod reading;
 use std::{sync::LazyLock, time::SystemTime};
 
 pub use self::reading::{AuditFilter, AuditPlace, AuditSettings};
+#[cfg(test)]
+pub(super) use self::reading::{NEWER_OF_RUN, OLDER_OF_RUN};
 use super::ms;
 use crate::{
     StatementError,

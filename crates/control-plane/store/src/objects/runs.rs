@@ -19,6 +19,11 @@ pub use self::{
     searching::{LivingRuns, RunSearch},
     turns::{RunTurn, Turn},
 };
+#[cfg(test)]
+pub(super) use self::{
+    reading::PAGE_OF_SESSION,
+    searching::{BELOW, COUNT_LIVING},
+};
 use super::{
     grants, ms, now_ms,
     resting::{self, NewRest, RestTexts},

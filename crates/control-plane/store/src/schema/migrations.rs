@@ -66,6 +66,7 @@ const STEPS: &[(i64, &str, &str)] = &[
     (48, "profiles of clients", include_str!("../../migrations/0048_profiles_of_clients.sql")),
     (49, "oauth", include_str!("../../migrations/0049_oauth.sql")),
     (50, "door", include_str!("../../migrations/0050_door.sql")),
+    (51, "audit by run", include_str!("../../migrations/0051_audit_by_run.sql")),
 ];
 
 /// The version that this program writes.

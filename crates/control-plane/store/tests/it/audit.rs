@@ -10,7 +10,7 @@ fn at(number: u64) -> SystemTime {
     UNIX_EPOCH + Duration::from_millis(1_790_000_000_000 + number)
 }
 
-/// An event of a writer; several are of one time.
+/// An event of a writer; several are of one time. Some are of a run.
 fn event(writer: &str, seq: u64) -> AuditRow {
     AuditRow {
         workspace: "team".to_owned(),
@@ -25,7 +25,7 @@ fn event(writer: &str, seq: u64) -> AuditRow {
         .to_owned(),
         actor: format!("actor-{}", seq % 3),
         resource: format!("resource-{seq}"),
-        run: String::new(),
+        run: if seq.is_multiple_of(4) { "run-4".to_owned() } else { String::new() },
         document: format!("{{\"seq\":{seq}}}"),
     }
 }
@@ -145,6 +145,15 @@ async fn events_are_found_by_kind_actor_resource_time_and_run() {
             [9, 10, 11]
         );
         assert!(found(AuditFilter { run: "r", ..filter }).await.is_empty());
+        let of_run = AuditFilter { run: "run-4", ..filter };
+        assert_eq!(found(of_run).await, [4, 8, 12]);
+        assert_eq!(found(AuditFilter { actor: "actor-2", ..of_run }).await, [8]);
+        assert_eq!(found(AuditFilter { workspace: "other", ..of_run }).await, [0; 0]);
+        let newest = store.audit().older(&of_run, None, 2).await.unwrap();
+        assert_eq!(newest.iter().map(|row| row.seq).collect::<Vec<_>>(), [12, 8]);
+        let place = AuditPlace { happened_at: at(2), writer: "w".to_owned(), seq: 8 };
+        let before = store.audit().older(&of_run, Some(&place), 2).await.unwrap();
+        assert_eq!(before.iter().map(|row| row.seq).collect::<Vec<_>>(), [4]);
         assert!(found(all("other")).await.is_empty());
     }
 }

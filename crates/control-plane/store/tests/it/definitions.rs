@@ -252,3 +252,28 @@ async fn d10_each_decision_changes_the_number_of_its_server() {
         }
     }
 }
+
+/// Definitions are read by their digests in one statement, and only those of the server.
+#[tokio::test]
+async fn definitions_are_read_by_their_digests() {
+    for place in Place::both() {
+        let store = place.open().await;
+        let here = tenant(&store, "team").await;
+        let new = [definition("d1", "echo"), definition("d12", "other"), definition("d3", "third")];
+        let server = docs();
+        let definitions = store.definitions(of(&here, &server));
+        definitions.add(run(1), &new).await.unwrap();
+        let some = async |digests: &[&str]| {
+            let rows = definitions.some(digests).await.unwrap();
+            let mut found: Vec<_> = rows.into_iter().map(|row| row.head.digest).collect();
+            found.sort();
+            found
+        };
+        // `d1` is the beginning of `d12`.
+        assert_eq!(some(&["d1", "d3", "gone"]).await, ["d1", "d3"]);
+        assert_eq!(some(&["d12"]).await, ["d12"]);
+        assert_eq!(some(&[]).await, [""; 0]);
+        let there = tenant(&store, "other").await;
+        assert_eq!(store.definitions(of(&there, &server)).some(&["d1"]).await.unwrap(), []);
+    }
+}

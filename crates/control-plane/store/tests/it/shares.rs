@@ -189,6 +189,11 @@ async fn shares_come_by_pages() {
         assert_eq!(first, [share(1).id, share(2).id]);
         let rest = ids(store.shares().page(&team, Some(first[1]), 2).await.unwrap());
         assert_eq!(rest, [share(3).id]);
+        let of_session = ids(store.shares().of_session(&team, session(), 2).await.unwrap());
+        assert_eq!(of_session, [share(1).id, share(2).id]);
+        let other = SessionId::new([9; SessionId::BYTES]);
+        assert_eq!(store.shares().of_session(&team, other, 2).await.unwrap(), []);
+        assert_eq!(store.shares().of_session(&id("default"), session(), 2).await.unwrap(), []);
         store.close().await;
     }
 }

@@ -7,7 +7,7 @@ use askama::Template;
 
 use crate::{
     Frame, filters,
-    parts::{Action, Empty, Words, form::Field, form::Origin},
+    parts::{Action, Empty, Filter, Words, form::Field, form::Origin},
 };
 
 /// The list of all capabilities, or of all agents.
@@ -22,6 +22,10 @@ pub struct AgentsPage {
     pub next: Option<String>,
     /// The beginning of the names that are shown.
     pub filtered: String,
+    /// The filters that are set.
+    pub filters: Vec<Filter>,
+    /// The filters that the form keeps, each with its value.
+    pub kept: Vec<(&'static str, String)>,
     /// The path of this page.
     pub path: String,
     /// The form for a new one, for those who may create it.
@@ -72,6 +76,8 @@ pub struct AgentPage {
     pub injected: Vec<Words>,
     /// Faults that belong to no field.
     pub faults: Vec<Words>,
+    /// The secrets that runs need and that are not set, for those who may set them.
+    pub unset: Vec<Unset>,
     /// The form.
     pub form: AgentForm,
     /// The configuration with all levels merged.
@@ -80,6 +86,15 @@ pub struct AgentPage {
     pub delete: Option<Delete>,
     /// The path of the list.
     pub back: String,
+}
+
+/// A secret that is not set.
+#[derive(Debug, Clone)]
+pub struct Unset {
+    /// The name.
+    pub name: Words,
+    /// The page that sets it.
+    pub href: String,
 }
 
 /// The form of a capability or an agent.

@@ -8,7 +8,7 @@ use askama::Template;
 use self::form::EntryForm;
 use crate::{
     Frame, filters,
-    parts::{Empty, Filter, Moment, Words},
+    parts::{Action, Empty, Filter, Moment, Words},
 };
 
 /// The list.
@@ -61,8 +61,8 @@ pub struct CatalogRow {
     pub target: Option<Words>,
     /// Number of keys of its configuration.
     pub keys: usize,
-    /// True if runs do not get it.
-    pub is_disabled: bool,
+    /// The reason why runs do not get it; `None` for an entry that is enabled.
+    pub off: Option<Off>,
     /// Number of faults of a stored form that cannot be used.
     pub faults: usize,
     /// The reason why this version never starts it.
@@ -73,13 +73,50 @@ pub struct CatalogRow {
     pub made_by: Option<Words>,
 }
 
+/// An entry that runs do not get.
+#[derive(Debug, Clone)]
+pub struct Off {
+    /// True if it was added so, and nothing has changed it since.
+    pub is_draft: bool,
+    /// The button that enables it, for those who may change it.
+    pub enable: Option<Action>,
+}
+
+impl Off {
+    /// The word for the state.
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        if self.is_draft { "draft" } else { "disabled" }
+    }
+
+    /// The meaning of the state.
+    #[must_use]
+    pub fn sentence(&self) -> &'static str {
+        match self.is_draft {
+            true => {
+                "It was added disabled, and nothing has changed it since: runs do not get it                  before it is enabled."
+            }
+            false => "Runs do not get it before it is enabled.",
+        }
+    }
+}
+
 /// The agents and capabilities that attach a server.
 #[derive(Debug, Clone, Default)]
 pub struct Users {
     /// The first ones.
-    pub first: Vec<Words>,
+    pub first: Vec<User>,
     /// Number of further ones.
     pub more: usize,
+}
+
+/// An agent or a capability that attaches a server.
+#[derive(Debug, Clone)]
+pub struct User {
+    /// The kind and the name.
+    pub what: Words,
+    /// The path of its page, for those who may open it.
+    pub href: Option<String>,
 }
 
 /// One entry.

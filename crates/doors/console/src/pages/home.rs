@@ -30,10 +30,10 @@ pub struct Now {
     pub csrf: String,
     /// The number of servers; `None` for a human who may not see them.
     pub servers: Option<Counted>,
-    /// The number of active runs; `None` for a human who may not see them.
+    /// The numbers of active runs; `None` for a human who may not see them.
     pub runs: Option<Runs>,
     /// Number of calls in the workspace today; `None` if it is unknown.
-    pub calls: Option<u64>,
+    pub calls: Option<Number>,
     /// The requests that wait for a decision, the oldest first.
     pub requests: Vec<Asking>,
     /// True if more requests wait.
@@ -44,8 +44,12 @@ pub struct Now {
     pub broken: Vec<ServerRow>,
     /// Number of further such servers.
     pub more_broken: usize,
-    /// The path of the list of servers.
-    pub list: String,
+    /// The address of the list of the servers that are ready.
+    pub ready: String,
+    /// The address of the list of the servers that are neither ready nor disabled.
+    pub unready: String,
+    /// The address of the list of the requests that wait.
+    pub approvals: String,
 }
 
 /// Numbers of servers.
@@ -57,13 +61,24 @@ pub struct Counted {
     pub ready: usize,
 }
 
-/// A number of runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// A number, and the list of what it counts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Number {
+    /// The number.
+    pub count: u64,
+    /// True if there may be more.
+    pub is_part: bool,
+    /// The address of the list; `None` for a human who may not open it.
+    pub href: Option<String>,
+}
+
+/// Numbers of active runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Runs {
-    /// The number, up to the size of a page.
-    pub count: usize,
-    /// True if more exist.
-    pub has_more: bool,
+    /// Those that run.
+    pub running: Number,
+    /// Those that wait for a program that carries them out.
+    pub pending: Number,
 }
 
 /// A request that waits for a human.
@@ -99,13 +114,23 @@ pub struct Step {
     pub title: &'static str,
     /// How to do it.
     pub sentence: &'static str,
-    /// The command.
+    /// The page on which it is done.
+    pub href: String,
+    /// The words on the link to that page.
+    pub label: &'static str,
+    /// The command that does it.
     pub command: String,
     /// True once narthex has seen it done.
     pub is_done: bool,
 }
 
 impl Now {
+    /// True if a server is configured, as far as the human may see.
+    #[must_use]
+    pub fn has_servers(&self) -> bool {
+        self.servers.is_some_and(|counted| counted.all > 0)
+    }
+
     /// True if nothing is broken and nothing waits, as far as the human may see.
     #[must_use]
     pub fn is_calm(&self) -> bool {

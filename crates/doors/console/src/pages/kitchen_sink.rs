@@ -14,19 +14,20 @@ use narthex_model::{ServerState, command::narthex};
 pub use self::items::items_of;
 use super::{
     agents::{self, Effective},
-    catalog::{self, form::EntryForm},
+    catalog::{self, CatalogRow, form::EntryForm},
     fault::Fault,
-    home::{Asking, Counted, HeldBack, HomePage, Now, Runs, Step},
+    home::{Asking, Counted, HeldBack, HomePage, Now, Number, Runs, Step},
+    registry::{self, FoundRow, WayPart},
     runs::{
         self, RunList,
         trace::{CallList, Timeline},
     },
     secrets::{self, SecretRow},
     server::{definitions::DefinitionList, log::Log, samples, tools::Tools},
-    servers::{ServerFilters, ServerList, ServerRow, Stage, Tested},
+    servers::{MendingLink, ServerFilters, ServerList, ServerRow, Stage, Tested},
 };
 use crate::{
-    Account, Frame, NavLink, OperatorEntry, Told, Waiting, Workspaces, filters,
+    Account, Frame, NavLink, NavPlace, OperatorEntry, Related, Told, Waiting, Workspaces, filters,
     parts::{
         Action, Empty, Filter, ICONS, Moment, Same, State, Words,
         form::{Field, Input, Origin},
@@ -62,6 +63,9 @@ pub struct KitchenSink {
     calls: CallList,
     timeline: Timeline,
     items: Vec<Item>,
+    entries: Vec<CatalogRow>,
+    found: Vec<FoundRow>,
+    ways: Vec<WayPart>,
 }
 
 /// The page with samples.
@@ -102,6 +106,9 @@ pub fn sample_of(more: &str) -> KitchenSink {
         calls: CallList { rows: runs::samples::calls_of(more) },
         timeline: runs::samples::timeline_of(more),
         items: items_of(more),
+        entries: vec![catalog::samples::row(more)],
+        found: vec![registry::samples::row(more)],
+        ways: registry::samples::ways(more),
     }
 }
 
@@ -157,11 +164,12 @@ pub fn frame() -> Frame {
 /// A frame whose texts end in another text.
 #[must_use]
 pub fn frame_of(more: &str) -> Frame {
-    let link = |path: &str, label, icon, is_current| NavLink {
+    let link = |path: &str, label, icon, group, place| NavLink {
         href: format!("/w/default/{path}"),
         label,
         icon,
-        is_current,
+        group,
+        place,
     };
     let team = ("team".to_owned(), words("The team", more));
     Frame {
@@ -173,8 +181,11 @@ pub fn frame_of(more: &str) -> Frame {
             operator: OperatorEntry::Link,
         },
         nav: vec![
-            link("", "Home", "home", false),
-            link("servers", "Connected services", "plug", true),
+            link("", "Home", "home", "", NavPlace::Elsewhere),
+            link("servers", "Connected services", "plug", "", NavPlace::Here),
+            link("tools", "Tools", "list", "Servers", NavPlace::Elsewhere),
+            link("secrets", "Secrets", "lock", "Servers", NavPlace::Elsewhere),
+            link("audit", "Audit", "shield", "Rules and records", NavPlace::Elsewhere),
         ],
         waiting: Waiting { href: "/w/default/#waiting".to_owned(), count: Some(3) },
         me: Account { name: words("ada", more), way: "with a passkey" },
@@ -182,6 +193,10 @@ pub fn frame_of(more: &str) -> Frame {
         searched: words("", more),
         live: None,
         told: Some(Told { sentence: words("git is reconnecting.", more), is_failure: false }),
+        related: vec![Related {
+            href: "/w/default/audit?server=git".to_owned(),
+            label: words("Audit of git", more),
+        }],
         same: Some(Same::new(&format!("{}{more}", narthex("mcp list", &[])), "GET /api/servers")),
     }
 }
@@ -238,7 +253,19 @@ fn row_of(index: usize, state: ServerState, more: &str) -> ServerRow {
             }
             ServerState::Ready => vec![test, reconnect, disable],
         },
+        links: match state {
+            ServerState::Error => vec![
+                mending("Set MAIL_KEY", "/w/default/secrets?q=MAIL_KEY", more),
+                mending("Log", "/w/default/servers/files/log", more),
+            ],
+            _ => Vec::new(),
+        },
     }
+}
+
+fn mending(label: &str, href: &str, more: &str) -> MendingLink {
+    let is_primary = label.starts_with("Set");
+    MendingLink { label: words(label, more), href: href.to_owned(), is_primary }
 }
 
 pub(super) fn list_of(more: &str) -> ServerList {
@@ -279,15 +306,21 @@ pub fn now_of(more: &str) -> Now {
     Now {
         csrf: "token".to_owned(),
         servers: Some(Counted { all: 4, ready: 1 }),
-        runs: Some(Runs { count: 2, has_more: false }),
-        calls: Some(1_284),
+        runs: Some(Runs { running: number(2, "runs?status=running"), pending: number(1, "runs") }),
+        calls: Some(number(1_284, "audit?kind=session.mcp.tool_called")),
         requests: vec![asking("tool scope repo.write"), asking("to start the agent tester")],
         has_more_requests: true,
         held_back: vec![held_back],
         broken: broken.collect(),
         more_broken: 4,
-        list: "/w/default/servers".to_owned(),
+        ready: "/w/default/servers?state=ready".to_owned(),
+        unready: "/w/default/servers?state=unready".to_owned(),
+        approvals: "/w/default/approvals".to_owned(),
     }
+}
+
+fn number(count: u64, rest: &str) -> Number {
+    Number { count, is_part: count > 1_000, href: Some(format!("/w/default/{rest}")) }
 }
 
 /// The first page on the first day.
@@ -302,8 +335,8 @@ pub fn first_day() -> HomePage {
     };
     let now = Now {
         servers: Some(Counted { all: 1, ready: 1 }),
-        runs: Some(Runs { count: 0, has_more: false }),
-        calls: Some(0),
+        runs: Some(Runs { running: number(0, "runs"), pending: number(0, "runs") }),
+        calls: Some(Number { count: 0, is_part: false, href: None }),
         requests: Vec::new(),
         has_more_requests: false,
         held_back: Vec::new(),
@@ -314,26 +347,26 @@ pub fn first_day() -> HomePage {
     HomePage { frame, offers_passkey: true, steps: steps(), now }
 }
 
-fn steps() -> Vec<Step> {
+pub(super) fn steps() -> Vec<Step> {
+    let step = |title, sentence, page: &str, command, is_done| Step {
+        title,
+        sentence,
+        href: format!("/w/default/{page}"),
+        label: title,
+        command: narthex(command, &[]).to_string(),
+        is_done,
+    };
+    let client = "Your editor or agent gets one address for all servers.";
     vec![
-        Step {
-            title: "Add a server",
-            sentence: "A program or an address that has tools.",
-            command: narthex("add NAME", &[]).to_string(),
-            is_done: true,
-        },
-        Step {
-            title: "Connect a client",
-            sentence: "Your editor or agent gets one address for all servers.",
-            command: narthex("setup", &[]).to_string(),
-            is_done: false,
-        },
-        Step {
-            title: "Make a call",
-            sentence: "Ask your client for something that needs a tool.",
-            command: narthex("tools", &[]).to_string(),
-            is_done: false,
-        },
+        step(
+            "Add a server",
+            "A program or an address that has tools.",
+            "add-server",
+            "setup",
+            true,
+        ),
+        step("Connect a client", client, "connect", "setup", false),
+        step("Make a call", "Ask your client for something.", "play", "tools", false),
     ]
 }
 

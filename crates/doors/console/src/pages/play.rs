@@ -98,6 +98,10 @@ pub struct CallAnswer {
     pub kind: Option<&'static str>,
     /// The kind in words.
     pub explained: Option<&'static str>,
+    /// The text of a failed answer.
+    pub said: Option<Words>,
+    /// The path of the run's page; `None` for a human who may not see it.
+    pub run: Option<String>,
     /// Facts: what was measured, and the decision.
     pub facts: Vec<Fact>,
     /// The request as it was sent.

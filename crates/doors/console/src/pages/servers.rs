@@ -1,5 +1,7 @@
 //! Connected services: the servers of this daemon's configuration, one row each, live.
 
+pub mod add;
+
 use askama::Template;
 use narthex_model::ServerState;
 
@@ -20,6 +22,8 @@ pub struct ServersPage {
     pub filtered: String,
     /// The path of this page.
     pub path: String,
+    /// The path of the form that adds a server; `None` for a human who may not.
+    pub add: Option<String>,
     /// The button that reads the files anew.
     pub reload: Option<Action>,
 }
@@ -95,6 +99,19 @@ pub struct ServerRow {
     pub is_overridden: bool,
     /// The buttons.
     pub actions: Vec<Action>,
+    /// The pages on which a server that is broken is mended.
+    pub links: Vec<MendingLink>,
+}
+
+/// A link to a page on which a broken server is mended.
+#[derive(Debug, Clone)]
+pub struct MendingLink {
+    /// The words on the link.
+    pub label: Words,
+    /// The address of the page.
+    pub href: String,
+    /// True for the link that mends the server.
+    pub is_primary: bool,
 }
 
 /// The result of a test of a server.

@@ -9,6 +9,7 @@ mod draft;
 mod effective;
 mod faults;
 mod fields;
+mod filter;
 mod inputs;
 mod keys;
 mod list;

@@ -6,11 +6,11 @@ mod forms;
 
 use http::StatusCode;
 use narthex_console::{
-    Told, html,
+    Related, Told, html,
     pages::approval::ApprovalPage,
     parts::{Same, Words},
 };
-use narthex_control::GrantRequestStatus;
+use narthex_control::{GrantRequestRow, GrantRequestStatus};
 use narthex_model::{ErrorKind, command::narthex};
 use serde::Deserialize;
 
@@ -19,6 +19,7 @@ use super::{
     answer::{self, Answered},
     asked,
     frame::{self, Head, frame},
+    links::Links,
     live,
     page::Page,
     viewer::{Form, KEPT, Viewer},
@@ -129,6 +130,7 @@ async fn page(viewer: &Viewer<'_>, kept: Kept) -> Answered {
     };
     let mut frame = frame(viewer, head).await?;
     frame.live = Some(live::address(viewer, vec![frame::live(&frame)], &viewer.query(&[])?));
+    frame.related = related(viewer, &row);
     let status = match &kept.fault {
         None => StatusCode::OK,
         Some(Fault::Duration(_)) => StatusCode::BAD_REQUEST,
@@ -153,6 +155,21 @@ async fn page(viewer: &Viewer<'_>, kept: Kept) -> Answered {
         back: viewer.path("approvals"),
     };
     Ok(answer::page(status, html(&page)))
+}
+
+/// The run's events, and the agent with its grants.
+fn related(viewer: &Viewer<'_>, row: &GrantRequestRow) -> Vec<Related> {
+    let run = row.run.to_text();
+    let links = Links::of(viewer).run("The run", &run);
+    let links = links.audit("Audit of the run", &[("run", &run)]);
+    match &row.agent {
+        Some(agent) => {
+            let name = agent.as_str();
+            let all = format!("Grants of {name}");
+            links.agent(name).grants(&all, &[("agent", name)]).found()
+        }
+        None => links.found(),
+    }
 }
 
 fn title(status: GrantRequestStatus) -> &'static str {

@@ -21,6 +21,7 @@ use super::{
     frame::{self, Head, frame_with},
     live::{self, Follows, Fragment, Live, Topic},
     page::Page,
+    rows,
     viewer::Viewer,
     waits::Waits,
 };
@@ -193,7 +194,7 @@ fn empty(viewer: &Viewer<'_>, status: &str, agent: &str) -> Empty {
         ),
         (true, "", "") => (
             "No agent waits for a decision",
-            "An agent whose call needs a grant asks by its tool `request_grant`. The request waits \
+            "An agent whose call needs a grant asks by its tool request_grant. The request waits \
              here until a human decides, or its time is over.",
         ),
         _ => ("No request fits", "Take a filter away to see more."),
@@ -202,7 +203,9 @@ fn empty(viewer: &Viewer<'_>, status: &str, agent: &str) -> Empty {
     Empty {
         title,
         sentence: sentence.to_owned(),
-        example: None,
+        example: is_first.then(|| {
+            narthex("grants pending", &[]).in_workspace(viewer.workspace.as_str()).to_string()
+        }),
         page: is_first.then_some("docs/guides/approvals.md"),
     }
 }
@@ -210,7 +213,6 @@ fn empty(viewer: &Viewer<'_>, status: &str, agent: &str) -> Empty {
 /// The things that wait and are no requests: definitions, sign-ins of servers, and the connections
 /// of the human.
 async fn others(viewer: &Viewer<'_>, waits: &Waits) -> Result<OtherWaits, Problem> {
-    let of_server = |name: &str| address(viewer, "servers", &[("q", name)]);
     let reviews = waits.reviews.iter().map(|review| OtherWait {
         name: Words::new(&review.server),
         sentence: Words::new(&match review.count {
@@ -222,8 +224,8 @@ async fn others(viewer: &Viewer<'_>, waits: &Waits) -> Result<OtherWaits, Proble
                  accepted them."
             ),
         }),
-        href: of_server(&review.server),
-        label: "The server",
+        href: rows::path(viewer, &review.server, "definitions"),
+        label: "Review",
         command: Some(
             narthex("servers definitions {} --quarantined", &[&review.server]).to_string(),
         ),

@@ -54,21 +54,22 @@ pub(super) const OF_INSTALLATION: &[Page] = &[
 ];
 
 /// The parameters of the list, each with its words.
-const FILTERS: [(&str, &str, &str); 7] = [
+const FILTERS: [(&str, &str, &str); 8] = [
     ("actor", "Who (id)", "the id of a principal, a run or a client"),
     ("kind", "What (beginning of the kind)", "such as workspace.secret"),
     ("resource", "Object (id)", "the id of a server, a secret, an agent"),
     ("run", "Run (id)", "such as run_0a1b2c3d4e5f"),
+    ("server", "Server", "the name of the server that was called"),
     ("since", "Since", "a day or a time in UTC, such as 2026-11-22"),
     ("until", "Until", "a day or a time in UTC"),
-    ("outcome", "Outcome", "such as ok, denied or failed"),
+    ("outcome", "Outcome", "such as ok, tool_error or permission_required"),
 ];
 /// Number of rows of one page.
 const PAGE: usize = 50;
-/// Number of events that one page reads, at most, to find those with an outcome.
-const LOOKED_AT: usize = 1_000;
-/// Number of events read at a time.
-const BATCH: u32 = 200;
+/// The filters that the store does not know: a page looks for them in the events that it reads.
+const SOUGHT: [&str; 2] = ["server", "outcome"];
+/// Number of events that are read first, which is enough for a usual outcome, and then.
+const BATCHES: [u32; 2] = [200, 800];
 /// Maximum number of characters of a name in a row.
 const NAME_MAX: usize = 120;
 const WHOLE: &str = "attachment; filename=\"audit.jsonl\"";
@@ -134,19 +135,26 @@ async fn page(viewer: &Viewer<'_>, query: &Query, verified: Option<Verified>) ->
     Ok(answer::page(StatusCode::OK, html(&page)))
 }
 
-/// Reads events until a page is full. The store finds all filters but the outcome.
+/// Reads events until a page is full, at most [`BATCHES`]. The store finds all filters but
+/// [`SOUGHT`].
 async fn look(viewer: &Viewer<'_>, query: &Query) -> Result<Looked, Problem> {
     let mut wanted = audit_query(query, viewer.audited())?;
-    let outcome = query.text("outcome");
-    if outcome.is_empty() {
+    let sought = SOUGHT.map(|name| (name, query.text(name)));
+    let fits = |event: &Value| {
+        let has = |(name, text): &(&str, &str)| {
+            text.is_empty() || event.get(*name).and_then(Value::as_str) == Some(*text)
+        };
+        sought.iter().all(has)
+    };
+    if sought.iter().all(|(_, text)| text.is_empty()) {
         let page = viewer.control().audit_list(&wanted).await?;
         let next = page.items.last().filter(|_| page.has_more).map(|item| item.place.clone());
         let waiting = waiting(&page);
         return Ok(Looked { count: page.items.len(), items: page.items, next, waiting });
     }
-    wanted.limit = BATCH;
     let mut looked = Looked::default();
-    loop {
+    for limit in BATCHES {
+        wanted.limit = limit;
         let page = viewer.control().audit_list(&wanted).await?;
         looked.waiting = looked.waiting.or_else(|| waiting(&page));
         let (has_more, last) = (page.has_more, page.items.last().map(|item| item.place.clone()));
@@ -157,16 +165,17 @@ async fn look(viewer: &Viewer<'_>, query: &Query) -> Result<Looked, Problem> {
                 return Ok(looked);
             }
             looked.count += 1;
-            if item.event.get("outcome").and_then(Value::as_str) == Some(outcome) {
+            if fits(&item.event) {
                 looked.items.push(item);
             }
         }
         wanted.after.clone_from(&last);
         looked.next = last.filter(|_| has_more);
-        if looked.next.is_none() || looked.count >= LOOKED_AT {
-            return Ok(looked);
+        if looked.next.is_none() {
+            break;
         }
     }
+    Ok(looked)
 }
 
 fn waiting(page: &Found) -> Option<String> {

@@ -23,9 +23,11 @@ use narthex_control::{CatalogObject, CatalogServers};
 use narthex_model::command::narthex;
 use serde_json::Value;
 
+pub(super) use self::paths::path;
 use self::{
     draft::Shape,
-    paths::{CHANGE, READ, row, sees_all, target},
+    paths::{CHANGE, READ, is_first, row, sees_all, target},
+    value::is_disabled,
 };
 use super::{
     answer::{self, Answered},
@@ -43,6 +45,9 @@ pub(super) const PAGES: &[Page] = &[
     Page::get("catalog/{entry}", READ, |viewer, _| Box::pin(entry::show(viewer))),
     Page::get("catalog/{entry}/edit", CHANGE, |viewer, _| Box::pin(edit::open(viewer))),
     Page::post("catalog/{entry}/save", CHANGE, |viewer, body| Box::pin(edit::save(viewer, body))),
+    Page::post("catalog/{entry}/enable", CHANGE, |viewer, body| {
+        Box::pin(edit::enable(viewer, body))
+    }),
     Page::get("catalog/{entry}/remove", CHANGE, |viewer, _| Box::pin(remove::ask(viewer))),
     Page::post("catalog/{entry}/delete", CHANGE, |viewer, body| {
         Box::pin(remove::delete(viewer, body))
@@ -54,8 +59,12 @@ const PAGE: usize = 40;
 /// The parameters of the address: the filters, the place of the page, and the last action.
 const KNOWN: [&str; 5] = ["q", "is", "after", "done", "name"];
 /// The filters beside those by shape.
-const STATES: [(&str, &str); 3] =
-    [("disabled", "disabled"), ("unusable", "cannot be used"), ("unused", "attached by nothing")];
+const STATES: [(&str, &str); 4] = [
+    ("draft", "draft"),
+    ("disabled", "disabled"),
+    ("unusable", "cannot be used"),
+    ("unused", "not attached"),
+];
 
 async fn list(viewer: &Viewer<'_>) -> Answered {
     let query = viewer.query(&KNOWN)?;
@@ -64,8 +73,8 @@ async fn list(viewer: &Viewer<'_>) -> Answered {
     let request = format!("GET /api/workspaces/{}/mcp-servers", viewer.workspace);
     let head = Head {
         title: Words::new("Catalog"),
-        sentence: "The servers that agents of this workspace attach, each with the configuration \
-                   that it takes.",
+        sentence: "The servers that agents of this workspace attach. They start with a run, and \
+                   Connected services has those of your clients.",
         same: Some(Same::new(&command.to_string(), &request)),
     };
     let mut frame = frame(viewer, head).await?;
@@ -114,7 +123,8 @@ fn fits(viewer: &Viewer<'_>, object: &CatalogObject, all: &CatalogServers, filte
     match filter {
         "unused" => !all.users.contains_key(&object.id),
         _ if !sees_all(viewer) => false,
-        "disabled" => definition.get("disabled").is_some_and(|flag| *flag == Value::Bool(true)),
+        "draft" => is_disabled(definition) && is_first(object),
+        "disabled" => is_disabled(definition),
         "unusable" => !object.errors.is_empty(),
         shape => Shape::of(definition).is_some_and(|found| found.word() == shape),
     }

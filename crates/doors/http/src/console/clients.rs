@@ -5,7 +5,7 @@ use std::{sync::Arc, time::SystemTime};
 
 use http::StatusCode;
 use narthex_console::{
-    Told, html,
+    Related, Told, html,
     pages::clients::{ClientsPage, Facts},
     parts::{
         Action, Empty, Filter, Moment, Same, Words,
@@ -19,6 +19,7 @@ use narthex_runs::{ClientClosed, Runs, SeenClient};
 use super::{
     answer::{self, Answered},
     frame::{Head, frame},
+    links::Links,
     page::Page,
     viewer::Viewer,
 };
@@ -43,6 +44,8 @@ pub(super) const PAGES: &[Page] = &[
 
 /// Number of rows of one page.
 const PAGE: usize = 40;
+/// The beginning of the kinds of events of calls.
+const CALLS: &str = "session.mcp.";
 /// Most redirect addresses that are shown.
 const REDIRECTS: usize = 20;
 /// The kinds of clients with the words of their filters.
@@ -82,6 +85,7 @@ async fn show(viewer: &Viewer<'_>) -> Answered {
     };
     let mut frame = frame(viewer, head).await?;
     frame.told = told(&query);
+    frame.related = related(viewer, &query)?;
     let page = ClientsPage {
         frame,
         open: facts(viewer, &query).await?,
@@ -229,6 +233,23 @@ async fn facts(viewer: &Viewer<'_>, query: &Query) -> Result<Option<Facts>, Prob
         None => facts.pairs.push(("last event in the audit", Words::new("none is recorded"))),
     }
     Ok(Some(facts))
+}
+
+/// The run and the calls of the client that the address names.
+fn related(viewer: &Viewer<'_>, query: &Query) -> Result<Vec<Related>, Problem> {
+    let links = Links::of(viewer);
+    if query.text("open").is_empty() {
+        return Ok(links.found());
+    }
+    let known = viewer.control().client(&viewer.workspace, query.text("open"))?;
+    let links = match known.row.run.map(|run| run.to_text()) {
+        Some(run) => links
+            .run("Its last run", &run)
+            .audit("Calls of its last run", &[("kind", CALLS), ("run", &run)]),
+        None => links,
+    };
+    let name = known.account.name.to_string();
+    Ok(links.audit("Its own events", &[("actor", &name)]).found())
 }
 
 /// Adds the consent of the human, and the registration of the program.

@@ -63,6 +63,7 @@ pub(super) fn frame_with(viewer: &Viewer<'_>, head: Head, waits: &Waits) -> Resu
         searched: Words::default(),
         live: None,
         told: None,
+        related: Vec::new(),
         same,
     })
 }

@@ -4,16 +4,19 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use http::StatusCode;
 use narthex_console::{
-    Told, html,
+    Related, Told, html,
     pages::grants::{Ended, Find, GrantPage, GrantRow as Shown, GrantsPage},
     parts::{
         Action, Empty, Filter, Moment, Same, Words,
         form::{Field, Input},
     },
 };
-use narthex_control::{GrantPlace, GrantRow, GrantSearch};
+use narthex_control::{
+    GrantPlace, GrantRequestStatus, GrantRow, GrantSearch, RequestSearch, RequestState,
+};
 use narthex_model::{
-    AgentName, ErrorKind, GrantId, GrantSubject, PrincipalId, ToolScope, command::narthex,
+    AgentName, ErrorKind, GrantDuration, GrantId, GrantSubject, PrincipalId, ToolScope,
+    command::narthex,
 };
 
 use self::losing::losing;
@@ -21,12 +24,14 @@ use super::{
     answer::{self, Answered},
     asked::{self, address},
     frame::{Head, frame},
+    links::Links,
     page::Page,
     viewer::Viewer,
 };
 use crate::{
     Access,
     body::RequestBody,
+    deciding::approval_path,
     problem::Problem,
     routes::{ADMIN, SEE_RUNS},
     servers::Query,
@@ -49,6 +54,8 @@ pub(super) const PAGES: &[Page] = &[
 const PARAMS: [&str; 6] = ["agent", "user", "scope", "ended", "after", "done"];
 /// Number of rows of one page.
 const PAGE: u32 = 40;
+/// Number of approved requests of an agent that are looked at.
+const REQUESTS: u32 = 100;
 /// The value of a filter that is set.
 const YES: &str = "true";
 /// The end of the times that a place may have, in milliseconds: the year 9999.
@@ -286,8 +293,10 @@ async fn one(viewer: &Viewer<'_>) -> Answered {
         true => action,
         false => action.off("only an admin of the workspace revokes grants"),
     };
+    let mut frame = frame(viewer, head).await?;
+    frame.related = related(viewer, &granted).await?;
     let page = GrantPage {
-        frame: frame(viewer, head).await?,
+        frame,
         details: details(&granted),
         losing,
         revoke: row.ended.is_none().then_some(action),
@@ -295,6 +304,36 @@ async fn one(viewer: &Viewer<'_>) -> Answered {
         back: viewer.path("grants"),
     };
     Ok(answer::page(StatusCode::OK, html(&page)))
+}
+
+/// The request that it answers, the runs that it is for, and its agent.
+async fn related(viewer: &Viewer<'_>, granted: &GrantRow) -> Result<Vec<Related>, Problem> {
+    let grant = &granted.grant;
+    let mut links = Links::of(viewer);
+    if let GrantSubject::Agent(agent) = &grant.subject {
+        let state = RequestState::Closed(Some(GrantRequestStatus::Approved));
+        let agent_of = Some(agent.clone());
+        let search = RequestSearch { state, agent: agent_of, after: None, limit: REQUESTS };
+        let found = viewer.control().grant_requests_search(&viewer.workspace, &search).await?;
+        if let Some(row) = found.items.iter().find(|row| row.grant == Some(grant.id)) {
+            let path = approval_path(&viewer.workspace, &row.id.to_text());
+            let links_of = links.page(Access::Member(SEE_RUNS), "The request", path);
+            links = links_of.run("The run that asked", &row.run.to_text());
+        }
+        links = links.agent(agent.as_str());
+    }
+    links = match grant.duration {
+        GrantDuration::Run(run) => links.run("The run", &run.to_text()),
+        GrantDuration::Session(session) | GrantDuration::OnceIn(session) => {
+            links.runs("Runs of the session", &[("session", &session.to_text())])
+        }
+        GrantDuration::Once | GrantDuration::Persistent => links,
+    };
+    if let Some((_, run)) = &granted.consumed {
+        links = links.run("The run that used it", run);
+    }
+    let id = grant.id.to_text();
+    Ok(links.audit("Audit of the grant", &[("resource", &id)]).found())
 }
 
 /// The details that the sentence about the permission does not say.

@@ -1,16 +1,15 @@
 //! The first page of a workspace.
 
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use narthex_audit::kind;
 use narthex_console::{
     html,
-    pages::home::{Asking, Counted, HeldBack, HomePage, Now, Runs, Step},
+    pages::home::{Asking, Counted, HeldBack, HomePage, Now, Number, Runs, Step},
     parts::{Moment, Same, Words},
 };
 use narthex_control::{AuditQuery, GrantRequestRow};
-use narthex_model::{ServerState, command::narthex};
-use narthex_runs::RunFilter;
+use narthex_model::{ServerState, Timestamp, command::narthex};
 
 use super::{
     answer::{self, Answered},
@@ -26,7 +25,7 @@ use crate::{
     Access,
     deciding::approval_path,
     problem::Problem,
-    routes::{EVERY, SEE_RUNS},
+    routes::{AUDIT, EVERY, SEE_RUNS},
 };
 
 /// The page.
@@ -43,12 +42,14 @@ pub(super) const TOPIC: Topic = Topic {
     parts: |viewer, _| Box::pin(parts(viewer)),
 };
 
-/// The kind of the row that counts all calls of a workspace.
-const WORKSPACE: &str = "workspace";
+/// The time of one day.
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// Number of requests and of servers that the page shows.
 const SHOWN: usize = 10;
-/// Number of runs that are counted.
-const RUNS: u32 = 100;
+/// Number of runs that the store counts, at most.
+const RUNS: u64 = 10_000;
+/// The kind of the events of calls of tools.
+const CALLED: &str = kind::TOOL_CALLED;
 
 async fn show(viewer: &Viewer<'_>) -> Answered {
     let query = viewer.query(&[])?;
@@ -103,13 +104,15 @@ async fn now(viewer: &Viewer<'_>, waits: &Waits) -> Result<Now, Problem> {
         csrf: viewer.csrf.clone(),
         servers: viewer.sees_servers().then_some(Counted { all: on.len(), ready }),
         runs: runs(viewer).await?,
-        calls: calls(viewer).await?,
+        calls: Some(calls(viewer).await?),
         requests: waits.requests.iter().take(SHOWN).map(asking).collect(),
         has_more_requests: waits.has_more || waits.requests.len() > SHOWN,
         held_back: waits.reviews.iter().map(|one| held_back(viewer, one)).collect(),
         broken: shown.collect(),
         more_broken: broken.len().saturating_sub(SHOWN),
-        list: viewer.path("servers"),
+        ready: asked::address(viewer, "servers", &[("state", ServerState::Ready.as_str())]),
+        unready: asked::address(viewer, "servers", &[("state", rows::UNREADY)]),
+        approvals: viewer.path("approvals"),
     })
 }
 
@@ -119,16 +122,29 @@ async fn runs(viewer: &Viewer<'_>) -> Result<Option<Runs>, Problem> {
     if !viewer.may(Access::Member(SEE_RUNS)) {
         return Ok(None);
     }
-    let active = RunFilter { status: Some(None), ..RunFilter::default() };
-    let page = runs.list(&viewer.workspace, active, 0, RUNS).await?;
-    Ok(Some(Runs { count: page.items.len(), has_more: page.next.is_some() }))
+    let living = runs.count_living(&viewer.workspace).await?;
+    let of = |count, status| Number {
+        count,
+        is_part: count >= RUNS,
+        href: Some(asked::address(viewer, "runs", &[("status", status)])),
+    };
+    Ok(Some(Runs {
+        running: of(living.running, "running"),
+        pending: of(living.pending, "pending"),
+    }))
 }
 
 /// Number of calls in the workspace today, as the limits count them.
-async fn calls(viewer: &Viewer<'_>) -> Result<Option<u64>, Problem> {
-    let usage = viewer.control().usage(&viewer.workspace).await?;
-    let own = usage.rows.iter().find(|row| row.kind.as_str() == WORKSPACE);
-    Ok(own.map(|row| row.calls))
+async fn calls(viewer: &Viewer<'_>) -> Result<Number, Problem> {
+    let today = viewer.control().calls_today(&viewer.workspace).await?;
+    let since = SystemTime::UNIX_EPOCH.checked_add(DAY.saturating_mul(today.day));
+    let since = since.map(|at| Timestamp::new(at).to_string());
+    let list = since
+        .as_deref()
+        .and_then(|since| since.split('T').next())
+        .map(|day| asked::address(viewer, "audit", &[("kind", CALLED), ("since", day)]));
+    let list = list.filter(|_| viewer.may(Access::Member(AUDIT)));
+    Ok(Number { count: today.calls, is_part: false, href: list })
 }
 
 fn asking(row: &GrantRequestRow) -> Asking {
@@ -152,32 +168,38 @@ async fn steps(viewer: &Viewer<'_>, now: &Now) -> Result<Vec<Step>, Problem> {
     if !viewer.sees_servers() {
         return Ok(Vec::new());
     }
-    let has_called = now.calls.is_some_and(|calls| calls > 0) || has_called(viewer).await?;
+    let has_called =
+        now.calls.as_ref().is_some_and(|calls| calls.count > 0) || has_called(viewer).await?;
     if has_called {
         return Ok(Vec::new());
     }
     let has_server = !viewer.door.gateway.registry().snapshot().servers.is_empty();
     let is_connected = viewer.door.gateway.sessions_open() > 0;
-    let step = |title, sentence, command, is_done| Step { title, sentence, command, is_done };
     Ok(vec![
-        step(
-            "Add a server",
-            "A server is a program or an address that has tools.",
-            narthex("mcp add git -- uvx mcp-server-git", &[]).to_string(),
-            has_server,
-        ),
-        step(
-            "Connect a client",
-            "Your editor or agent gets one address for all servers.",
-            narthex("setup", &[]).to_string(),
-            is_connected,
-        ),
-        step(
-            "Make a call",
-            "Ask your client for something that needs a tool, or call one yourself.",
-            narthex("tools", &[]).to_string(),
-            has_called,
-        ),
+        Step {
+            title: "Add a server",
+            sentence: "A server is a program or an address that has tools.",
+            href: viewer.path("add-server"),
+            label: "Add a server",
+            command: narthex("mcp add git -- uvx mcp-server-git", &[]).to_string(),
+            is_done: has_server,
+        },
+        Step {
+            title: "Connect a client",
+            sentence: "Your editor or agent gets one address for all servers.",
+            href: viewer.path("connect"),
+            label: "Choose your client",
+            command: narthex("setup", &[]).to_string(),
+            is_done: is_connected,
+        },
+        Step {
+            title: "Make a call",
+            sentence: "Ask your client for something that needs a tool, or call one yourself.",
+            href: viewer.path("play"),
+            label: "Call a tool",
+            command: narthex("tools", &[]).to_string(),
+            is_done: has_called,
+        },
     ])
 }
 
@@ -188,7 +210,7 @@ async fn has_called(viewer: &Viewer<'_>) -> Result<bool, Problem> {
         actor: String::new(),
         resource: String::new(),
         run: String::new(),
-        kind: kind::TOOL_CALLED.to_owned(),
+        kind: CALLED.to_owned(),
         since: SystemTime::UNIX_EPOCH,
         until: None,
         is_ascending: false,

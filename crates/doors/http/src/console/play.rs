@@ -286,7 +286,7 @@ fn head(viewer: &Viewer<'_>, chosen: &Chosen, arguments: &Settled) -> Head {
     };
     Head {
         title: Words::new("Playground"),
-        sentence: "A call of a tool, on the path of every call: permits, gates and records count.",
+        sentence: "Calls a tool as a client would: grants, rules, limits and the audit count.",
         same: Some(Same::new(&command.to_string(), &request)),
     }
 }
@@ -301,7 +301,9 @@ fn note(viewer: &Viewer<'_>, chosen: &Chosen, has_no_caller: bool) -> Option<Str
     }
     if chosen.seen.servers().is_empty() {
         return Some(
-            "No server of this caller is ready, so that its tools are unknown.".to_owned(),
+            "No server of this caller is ready, so its tools are unknown. Connected services has \
+             the cause, or adds a server."
+                .to_owned(),
         );
     }
     if chosen.server.is_empty() {

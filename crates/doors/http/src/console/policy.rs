@@ -290,7 +290,7 @@ fn rules(form: &RulesForm, may_save: bool) -> Field {
         true => "Faults name their line. Rules of more than 60 KB are set by a command.",
         false => "You may try another text here. Only an admin stores one.",
     };
-    Field::new("rules", "Cedar", input).help(help)
+    Field::new("rules", "Rules, written in Cedar", input).help(help)
 }
 
 fn call(form: &RulesForm) -> Vec<Field> {

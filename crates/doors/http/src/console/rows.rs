@@ -2,19 +2,23 @@
 
 use narthex_console::{
     Told,
-    pages::servers::ServerRow as Shown,
+    pages::servers::{MendingLink, ServerRow as Shown},
     parts::{Action, Moment, State, Words},
 };
 use narthex_control::SignInVerbs;
 use narthex_gateway::shown;
-use narthex_model::{CallErrorKind, ErrorKind, ServerAuth, ServerDefinition, ServerState, Target};
+use narthex_model::{
+    CallErrorKind, ErrorKind, SecretName, ServerAuth, ServerDefinition, ServerState, Target,
+};
 use narthex_registry::{ServerRow, Snapshot};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use sha2::{Digest, Sha256};
 
 use super::viewer::Viewer;
-use crate::{problem::Problem, rows::in_order};
+use crate::{Access, problem::Problem, rows::in_order};
 
+/// The filter of the list for servers that are neither ready nor disabled.
+pub(super) const UNREADY: &str = "unready";
 /// Number of bytes of the hash in the id of an element.
 const ID_BYTES: usize = 8;
 
@@ -48,6 +52,7 @@ pub(super) fn page(viewer: &Viewer<'_>, name: &str) -> String {
 /// The sentence for an action on a server that was done without the script.
 pub(super) fn told(verb: &str, name: &str) -> Option<Told> {
     let sentence = match verb {
+        "add" => format!("{name} is added, and connects now; its state is below."),
         "disable" => format!("{name} is disabled."),
         "enable" => format!("{name} is enabled; its row has the result."),
         "reload" => "The files were read again.".to_owned(),
@@ -101,7 +106,54 @@ pub(super) fn row(viewer: &Viewer<'_>, place: &str, row: &ServerRow) -> Shown {
         origin: Words::new(&file.unwrap_or_else(|| "a program".to_owned())),
         is_overridden: row.is_overridden,
         actions: actions(viewer, row, signs_in),
+        links: links(viewer, row, signs_in),
     }
+}
+
+/// The pages on which a broken server is mended: its missing secret, its log, and its entry.
+fn links(viewer: &Viewer<'_>, row: &ServerRow, signs_in: bool) -> Vec<MendingLink> {
+    if row.state != ServerState::Error || row.is_overridden {
+        return Vec::new();
+    }
+    let link =
+        |label: &str, href| MendingLink { label: Words::new(label), href, is_primary: false };
+    let mut links = Vec::new();
+    let secrets = viewer.path("secrets");
+    if viewer.nav.iter().any(|link| link.href == secrets) {
+        match unset_secret(row) {
+            Some(name) => links.push(MendingLink {
+                is_primary: true,
+                ..link(&format!("Set {name}"), format!("{secrets}?q={name}"))
+            }),
+            None if !signs_in && needs_credentials(row) => links.push(link("Secrets", secrets)),
+            None => {}
+        }
+    }
+    let is_program = row.definition.as_deref().is_some_and(|definition| match &definition.target {
+        Target::Stdio(_) => true,
+        Target::Http(_) => false,
+    });
+    if is_program && viewer.may(Access::Operator) {
+        links.push(link("Log", path(viewer, &row.name, "log")));
+    }
+    if row.file.is_some() {
+        links.push(link("Entry", path(viewer, &row.name, "configuration")));
+    }
+    links
+}
+
+/// The secret without a value that keeps a server from working.
+fn unset_secret(row: &ServerRow) -> Option<SecretName> {
+    let cause = row.cause()?;
+    let (_, rest) = cause.operator_cause().split_once("secret `")?;
+    let (name, rest) = rest.split_once('`')?;
+    let is_unset = rest.starts_with(" is not set");
+    is_unset.then(|| SecretName::new(name).ok()).flatten()
+}
+
+/// True if the server has refused the credentials, or got none.
+fn needs_credentials(row: &ServerRow) -> bool {
+    row.error.as_ref().is_some_and(|error| error.kind == CallErrorKind::AuthUnavailable)
 }
 
 /// The refusal of a server that is absent for the human.
@@ -160,8 +212,8 @@ fn actions(viewer: &Viewer<'_>, row: &ServerRow, signs_in: bool) -> Vec<Action> 
         "Re-authorize",
         "forgets the tokens, and leads to the sign-in of the server",
     );
-    let needs_sign_in =
-        row.error.as_ref().is_some_and(|error| error.kind == CallErrorKind::AuthUnavailable);
+    let needs_sign_in = needs_credentials(row);
+    let lacks_secret = row.state == ServerState::Error && unset_secret(row).is_some();
     match row.state {
         ServerState::Disabled => {
             vec![act("enable", "Enable", "connects to the server").primary(), test]
@@ -171,6 +223,8 @@ fn actions(viewer: &Viewer<'_>, row: &ServerRow, signs_in: bool) -> Vec<Action> 
             vec![authorize.primary(), reconnect, test, disable]
         }
         ServerState::Error if signs_in => vec![reconnect.primary(), authorize, test, disable],
+        // A new connection cannot give the secret a value.
+        ServerState::Error if lacks_secret => vec![reconnect, test, disable],
         ServerState::Error => vec![reconnect.primary(), test, disable],
         ServerState::Connecting => {
             vec![test, reconnect.off("the server is connecting already"), disable]

@@ -113,7 +113,7 @@ async fn list(viewer: &Viewer<'_>) -> Answered {
     let command = narthex("runs list", &[]).in_workspace(viewer.workspace.as_str());
     let head = Head {
         title: Words::new("Runs"),
-        sentence: "Agents at work and their work of before, the newest first.",
+        sentence: "Agents at work, and their earlier runs, the newest first.",
         same: Some(Same::new(&command.to_string(), &request)),
     };
     let mut frame = frame(viewer, head).await?;

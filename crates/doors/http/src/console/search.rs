@@ -16,9 +16,10 @@ use serde_json::Value;
 use super::{
     agents,
     answer::{self, Answered},
+    catalog,
     frame::{Head, frame},
     page::Page,
-    rows,
+    rows, settings,
     viewer::Viewer,
     waits::Waits,
 };
@@ -53,13 +54,14 @@ const SOURCES: &[Source] = &[
     ("Pages", |viewer, text| Box::pin(async move { Ok(pages(viewer, text)) })),
     ("Servers", |viewer, text| Box::pin(async move { Ok(servers(viewer, text)) })),
     ("Tools", |viewer, text| Box::pin(async move { Ok(tools(viewer, text)) })),
-    ("Catalog", |viewer, text| Box::pin(catalog(viewer, text))),
+    ("Catalog", |viewer, text| Box::pin(entries(viewer, text))),
     ("Agents", |viewer, text| Box::pin(agents::agents(viewer, text))),
     ("Capabilities", |viewer, text| Box::pin(agents::capabilities(viewer, text))),
     ("Requests", |viewer, text| Box::pin(requests(viewer, text))),
     ("Secrets", |viewer, text| Box::pin(secrets(viewer, text))),
     ("Runs", |viewer, text| Box::pin(runs(viewer, text))),
     ("Clients", |viewer, text| Box::pin(async move { clients(viewer, text) })),
+    ("Settings", |viewer, text| Box::pin(settings::found(viewer, text))),
 ];
 
 async fn show(viewer: &Viewer<'_>) -> Answered {
@@ -119,8 +121,11 @@ fn tools(viewer: &Viewer<'_>, text: &str) -> Vec<Found> {
                 return found;
             }
             if entry.key.to_lowercase().contains(text) {
+                let path = rows::path(viewer, &row.name, "tools");
+                let mut query = form_urlencoded::Serializer::new(String::new());
+                query.append_pair("q", &entry.key);
                 found.push(Found {
-                    href: rows::path(viewer, &row.name, "tools"),
+                    href: format!("{path}?{}", query.finish()),
                     name: Words::new(&entry.key),
                     about: Words::new(&format!("a tool of {}", row.name)),
                 });
@@ -131,7 +136,7 @@ fn tools(viewer: &Viewer<'_>, text: &str) -> Vec<Found> {
 }
 
 /// The servers of the catalog, for those who may list them.
-async fn catalog(viewer: &Viewer<'_>, text: &str) -> Result<Vec<Found>, Problem> {
+async fn entries(viewer: &Viewer<'_>, text: &str) -> Result<Vec<Found>, Problem> {
     if !viewer.may(Access::Member(AUTHOR)) {
         return Ok(Vec::new());
     }
@@ -142,10 +147,8 @@ async fn catalog(viewer: &Viewer<'_>, text: &str) -> Result<Vec<Found>, Problem>
         let name = definition.and_then(|one| one.get("name")).and_then(Value::as_str);
         let name = name.unwrap_or(&object.id);
         let has = |words: &str| words.to_lowercase().contains(text);
-        let mut query = form_urlencoded::Serializer::new(String::new());
-        query.append_pair("q", &object.id);
         (has(&object.id) || has(name)).then(|| Found {
-            href: viewer.path(&format!("catalog?{}", query.finish())),
+            href: catalog::path(viewer, &object.id, ""),
             name: Words::new(&object.id),
             about: Words::new(&format!("a server of the catalog: {name}")),
         })

@@ -1,5 +1,7 @@
 //! Connected services: the servers of this daemon's configuration, and the actions of their rows.
 
+mod add;
+mod described;
 mod verbs;
 
 use http::StatusCode;
@@ -15,7 +17,7 @@ use super::{
     frame::{self, Head, frame},
     live::{self, Follows, Fragment, Live, Topic},
     page::Page,
-    rows,
+    rows::{self, UNREADY},
     viewer::Viewer,
 };
 use crate::{Access, problem::Problem, servers::Query};
@@ -24,6 +26,8 @@ use crate::{Access, problem::Problem, servers::Query};
 pub(super) const PAGES: &[Page] = &[
     Page::get("servers", Access::Shared, |viewer, _| Box::pin(list(viewer)))
         .in_nav("Connected services", "plug"),
+    Page::get("add-server", Access::Operator, |viewer, _| Box::pin(add::show(viewer))),
+    Page::post("add-server", Access::Operator, |viewer, body| Box::pin(add::add(viewer, body))),
     Page::post("reload", Access::Operator, |viewer, body| Box::pin(verbs::reload(viewer, body))),
     Page::post("servers/{name}/disable", Access::Operator, |viewer, body| {
         Box::pin(verbs::disable(viewer, body))
@@ -82,16 +86,20 @@ async fn list(viewer: &Viewer<'_>) -> Answered {
     let live = vec![frame::live(&frame), Live { topic: &TOPIC, parts: parts_of(viewer, &list) }];
     frame.live = Some(live::address(viewer, live, &query));
     let (filtered, path) = (query.text("q").to_owned(), viewer.path("servers"));
-    let page = ServersPage { frame, list, filtered, path, reload: reload(viewer) };
+    let add = may_add(viewer).then(|| viewer.path("add-server"));
+    let page = ServersPage { frame, list, filtered, path, add, reload: reload(viewer) };
     Ok(answer::page(StatusCode::OK, html(&page)))
+}
+
+/// True if the human may add a server to the configuration.
+fn may_add(viewer: &Viewer<'_>) -> bool {
+    viewer.sees_servers() && viewer.may(Access::Operator)
 }
 
 /// The button that reads the files of the configuration anew.
 fn reload(viewer: &Viewer<'_>) -> Option<Action> {
     let hint = "changes in the files count at once; files that are followed are read by themselves";
-    viewer
-        .sees_servers()
-        .then(|| Action::new(viewer.path("reload"), "Read the files again", hint).primary())
+    viewer.sees_servers().then(|| Action::new(viewer.path("reload"), "Read the files again", hint))
 }
 
 fn parts(viewer: &Viewer<'_>, query: &Query) -> Result<Vec<Fragment>, Problem> {
@@ -125,8 +133,9 @@ fn read(viewer: &Viewer<'_>, query: &Query) -> Result<ServerList, Problem> {
     let named: Vec<_> = rows::seen(viewer, &snapshot).into_iter().filter(named).collect();
     let count = |wanted| named.iter().filter(|(_, row)| row.state == wanted).count();
     let counts = STATES.map(|state| (state, count(state)));
+    let unready = named.iter().filter(|(_, row)| Of::Unready.has(row)).count();
     let is_wanted =
-        |(_, row): &&(String, &narthex_registry::ServerRow)| state.is_none_or(|of| row.state == of);
+        |(_, row): &&(String, &narthex_registry::ServerRow)| state.is_none_or(|of| of.has(row));
     let fitting: Vec<_> = named.iter().filter(is_wanted).collect();
     let mut rest = fitting.iter().filter(|(place, _)| place.as_str() > after);
     let shown: Vec<_> = rest.by_ref().take(PAGE).collect();
@@ -135,7 +144,7 @@ fn read(viewer: &Viewer<'_>, query: &Query) -> Result<ServerList, Problem> {
     });
     Ok(ServerList {
         csrf: viewer.csrf.clone(),
-        filters: filters(viewer, query, &counts),
+        filters: filters(viewer, query, &counts, unready),
         rows: shown.iter().map(|(place, row)| rows::row(viewer, place, row)).collect(),
         count: fitting.len(),
         next,
@@ -143,18 +152,43 @@ fn read(viewer: &Viewer<'_>, query: &Query) -> Result<ServerList, Problem> {
     })
 }
 
-fn state(query: &Query) -> Result<Option<ServerState>, Problem> {
-    match query.text("state") {
-        "" => Ok(None),
-        word => {
-            let found = STATES.into_iter().find(|state| state.as_str() == word);
-            let text = "this state is not known; choose one of the filters above the list";
-            found.map(Some).ok_or_else(|| Problem::new(ErrorKind::Invalid, text))
+/// The servers of a filter.
+#[derive(Debug, Clone, Copy)]
+enum Of {
+    State(ServerState),
+    Unready,
+}
+
+impl Of {
+    fn has(self, row: &narthex_registry::ServerRow) -> bool {
+        match self {
+            Self::State(state) => row.state == state,
+            Self::Unready => {
+                !row.is_overridden && !row.is_ready() && row.state != ServerState::Disabled
+            }
         }
     }
 }
 
-fn filters(viewer: &Viewer<'_>, query: &Query, counts: &[(ServerState, usize)]) -> ServerFilters {
+fn state(query: &Query) -> Result<Option<Of>, Problem> {
+    match query.text("state") {
+        "" => Ok(None),
+        UNREADY => Ok(Some(Of::Unready)),
+        word => {
+            let found = STATES.into_iter().find(|state| state.as_str() == word);
+            let text = "this state is not known; choose one of the filters above the list";
+            let found = found.map(|state| Some(Of::State(state)));
+            found.ok_or_else(|| Problem::new(ErrorKind::Invalid, text))
+        }
+    }
+}
+
+fn filters(
+    viewer: &Viewer<'_>,
+    query: &Query,
+    counts: &[(ServerState, usize)],
+    unready: usize,
+) -> ServerFilters {
     let chosen = query.text("state");
     let filter = |word: &str, label: &str, count| Filter {
         href: address(viewer, &[("q", query.text("q")), ("state", word)]),
@@ -166,6 +200,9 @@ fn filters(viewer: &Viewer<'_>, query: &Query, counts: &[(ServerState, usize)]) 
     let each = counts.iter().filter(|(state, count)| *count > 0 || state.as_str() == chosen);
     let each = each.map(|(state, count)| filter(state.as_str(), state.as_str(), *count));
     let mut filters: Vec<_> = std::iter::once(all).chain(each).collect();
+    if unready > 0 || chosen == UNREADY {
+        filters.push(filter(UNREADY, "not ready", unready));
+    }
     let part = query.text("q");
     if !part.is_empty() {
         let label = format!("named “{}” ✕", Words::within(part, 40));
@@ -203,8 +240,10 @@ fn empty(viewer: &Viewer<'_>, is_whole: bool) -> Empty {
     match is_whole {
         true => Empty {
             title: "No servers yet",
-            sentence: "A server is a program or an address that has tools for your agents."
-                .to_owned(),
+            sentence:
+                "A server is a program or an address that has tools for your agents. Servers \
+                       of the Catalog start with the runs of agents, and are not shown here."
+                    .to_owned(),
             example: Some(narthex("mcp add git -- uvx mcp-server-git", &[]).to_string()),
             page: Some("docs/guides/find-servers.md"),
         },

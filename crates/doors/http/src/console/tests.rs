@@ -63,6 +63,24 @@ fn only_forms_change_anything() {
     assert!(all.iter().all(|page| page.method == "GET"));
 }
 
+/// Each page of the navigation is in one group, the groups name no other page, and the last group
+/// takes what none of them names.
+#[test]
+fn each_page_of_the_navigation_is_in_one_group() {
+    let linked: BTreeSet<_> =
+        PAGES.all().filter(|page| page.nav.is_some()).map(|page| page.path).collect();
+    let mut named = BTreeSet::new();
+    for (heading, paths) in nav::GROUPS {
+        for path in *paths {
+            assert!(named.insert(*path), "{path} is named twice");
+            assert!(linked.contains(path), "{heading} names `{path}`, which is not linked");
+        }
+    }
+    let headings: BTreeSet<_> = nav::GROUPS.iter().map(|(heading, _)| *heading).collect();
+    assert_eq!(headings.len(), nav::GROUPS.len());
+    assert!(nav::GROUPS.first().is_some_and(|(heading, _)| heading.is_empty()));
+}
+
 /// Names of live parts differ, since addresses have them.
 #[test]
 fn names_of_topics_are_unique() {

@@ -10,9 +10,12 @@ mod clients;
 mod connect;
 mod foreign;
 mod forgery;
+mod framed;
 mod grants;
 mod home;
+mod links;
 mod me;
+mod navigation;
 mod operator;
 mod play;
 mod policy;
@@ -22,6 +25,8 @@ mod runs;
 mod secrets;
 mod server;
 mod servers;
+mod settings;
+mod sizes;
 mod tools;
 
 use std::collections::BTreeSet;
@@ -53,6 +58,10 @@ fn filled(workspace: &str, path: &str) -> String {
         ("{entry}", "docs"),
         ("{run}", "1"),
         ("{session}", SESSION),
+        ("{member}", "prn_0123456789abcdef"),
+        ("{channel}", "notes"),
+        ("{webhook}", "ops"),
+        ("{token}", "nxs_0123456789abcdef"),
     ];
     let path = known.iter().fold(path.to_owned(), |path, (name, value)| path.replace(name, value));
     format!("/w/{workspace}/{path}")
@@ -61,6 +70,11 @@ fn filled(workspace: &str, path: &str) -> String {
 /// True for the pages of objects that a site has only after an agent has asked.
 fn is_of_an_agent(path: &str) -> bool {
     path.contains("{request}") || path.contains("{grant}")
+}
+
+/// True for the pages of objects of the settings, which a site does not have.
+fn is_of_the_settings(path: &str) -> bool {
+    path.starts_with("settings/") && path.contains('{')
 }
 
 /// The session of the run of [`begin_run`].
@@ -129,8 +143,8 @@ impl Browser<'_> {
     }
 }
 
-/// Each page has a title of its own, one heading, the frame, and the policy; nothing leads to
-/// another host.
+/// Each page has a title of its own, one heading, the frame with its parts, and the policy; nothing
+/// leads to another host.
 #[tokio::test]
 async fn each_page_has_a_title_a_heading_and_the_policy() {
     let site = site().await;
@@ -138,7 +152,8 @@ async fn each_page_has_a_title_a_heading_and_the_policy() {
     let browser = site.browser("ada").await;
     let mut titles = BTreeSet::new();
     let mut count = 0;
-    let shown = |path: &str| !FILES.contains(&path) && !is_of_an_agent(path);
+    let shown =
+        |path: &str| !FILES.contains(&path) && !is_of_an_agent(path) && !is_of_the_settings(path);
     for (path, method, _) in pages().filter(|(path, method, _)| *method == "GET" && shown(path)) {
         let path = filled("default", path);
         let answer = browser.look(&path).await;
@@ -158,6 +173,7 @@ async fn each_page_has_a_title_a_heading_and_the_policy() {
                 assert!(to.starts_with('/') || to.starts_with('#'), "{path}: {to}");
             }
         }
+        framed::check(&site, &path, &page).await;
         for file in values(&page, "[src]", "src") {
             assert_eq!(browser.look(&file).await.status, StatusCode::OK, "{file}");
         }
@@ -217,14 +233,17 @@ async fn s18_pages_of_another_workspace_look_absent() {
     let nav = [
         "Home",
         "Approvals",
+        "Runs",
         "Playground",
         "Agents",
-        "Runs",
-        "Grants",
         "Connect a client",
+        "Grants",
+        "Settings",
         "My account",
     ];
     assert_eq!(all(&page, "nav.pages a"), nav);
+    // A link alone has no heading.
+    assert_eq!(all(&page, "nav.pages summary"), ["Administration"]);
     assert_eq!(browser.look("/w/default/servers").await.status, StatusCode::FORBIDDEN);
     assert_eq!(browser.look("/w/default/search?q=one").await.status, StatusCode::OK);
     let found = browser.see("/w/default/search?q=one").await;

@@ -99,8 +99,10 @@ fn told(
             ))?;
         }
         output::sentence(&format!("Log: {}", log.display()))?;
-        let (setup, stop) = (narthex("setup", &[]), narthex("daemon stop", &[]));
+        let setup = narthex("setup", &[]);
+        let (open, stop) = (narthex("open", &[]), narthex("daemon stop", &[]));
         output::sentence(&format!("Connect the MCP clients of this machine with `{setup}`."))?;
+        output::sentence(&format!("Open the console in your browser with `{open}`."))?;
         output::sentence(&format!("Stop it with `{stop}`."))?;
     }
     Ok(ExitCode::SUCCESS)

@@ -10,13 +10,14 @@ use crate::{
 };
 
 macro_rules! page {
-    ($name:literal, $beyond:literal, $order:literal) => {
+    ($name:literal, $of:literal, $beyond:literal, $order:literal) => {
         Statement {
             name: $name,
             sql: concat!(
                 "SELECT workspace, writer, seq, happened_at, kind, actor, resource, run, document ",
-                "FROM audit_events WHERE workspace = $1 AND ($2 = '' OR actor = $2) ",
-                "AND ($3 = '' OR resource = $3) AND ($4 = '' OR run = $4) ",
+                "FROM audit_events WHERE ",
+                $of,
+                " AND ($2 = '' OR actor = $2) AND ($3 = '' OR resource = $3) ",
                 "AND substr(kind, 1, length($5)) = $5 ",
                 "AND happened_at >= $6 AND happened_at < $7 AND (happened_at ",
                 $beyond,
@@ -36,8 +37,14 @@ macro_rules! page {
     };
 }
 
-const OLDER: Statement = page!("audit.older", "<", "DESC");
-const NEWER: Statement = page!("audit.newer", ">", "ASC");
+const OLDER: Statement = page!("audit.older", "workspace = $1 AND $4 = ''", "<", "DESC");
+const NEWER: Statement = page!("audit.newer", "workspace = $1 AND $4 = ''", ">", "ASC");
+/// The events of one run, by the index that begins with the run. An expression about the workspace
+/// is no part of an index: with the column itself, SQLite reads the events of all runs by time.
+pub(in crate::objects) const OLDER_OF_RUN: Statement =
+    page!("audit.older_of_run", "run = $4 AND workspace || '' = $1", "<", "DESC");
+pub(in crate::objects) const NEWER_OF_RUN: Statement =
+    page!("audit.newer_of_run", "run = $4 AND workspace || '' = $1", ">", "ASC");
 const CHAIN: Statement = Statement {
     name: "audit.chain",
     sql: "SELECT workspace, writer, base_seq, base_hash, head_seq, head_hash, key_id, seal \
@@ -133,7 +140,8 @@ impl Audit<'_> {
         let place = before.unwrap_or(&newest);
         let at = if before.is_some() { ms(place.happened_at) } else { i64::MAX };
         values.extend([Value::Integer(at), Value::Text(&place.writer), number(place.seq)]);
-        self.page(OLDER, values, limit).await
+        let statement = if filter.run.is_empty() { OLDER } else { OLDER_OF_RUN };
+        self.page(statement, values, limit).await
     }
 
     /// The oldest events, or those after a place; the oldest first.
@@ -151,7 +159,8 @@ impl Audit<'_> {
         let writer = after.map_or("", |place| &place.writer);
         values.extend([Value::Integer(at), Value::Text(writer)]);
         values.push(number(after.map_or(0, |place| place.seq)));
-        self.page(NEWER, values, limit).await
+        let statement = if filter.run.is_empty() { NEWER } else { NEWER_OF_RUN };
+        self.page(statement, values, limit).await
     }
 
     async fn page(

@@ -34,15 +34,16 @@ const PAGE: Statement = Statement {
           AND ($5 = 'all' OR $5 = CASE WHEN claimable = 1 AND claimed_until <= $6 \
           THEN 'waits' ELSE 'begun' END) ORDER BY pid LIMIT $3",
 };
-const PAGE_OF_SESSION: Statement = Statement {
+/// The sum is no part of an index: with the column itself, SQLite reads all runs of the workspace.
+pub(in crate::objects) const PAGE_OF_SESSION: Statement = Statement {
     name: "runs.page_of_session",
     sql: "SELECT id, workspace, session, pid, agent, parent, token, sealed, created_at, \
           created_by, expires_at, ended_at, outcome, agent_env, has_sockets, driver, \
           claimable, claimed_by, claimed_until, model, runtime, executor, attempts, turn_user, \
           turn FROM runs \
-          WHERE workspace = $1 AND pid > $2 AND ($4 = 'all' OR outcome = $4) \
+          WHERE workspace = $1 AND pid + 0 > $2 AND ($4 = 'all' OR outcome = $4) \
           AND ($5 = 'all' OR $5 = CASE WHEN claimable = 1 AND claimed_until <= $6 \
-          THEN 'waits' ELSE 'begun' END) AND session = $7 ORDER BY pid LIMIT $3",
+          THEN 'waits' ELSE 'begun' END) AND session = $7 ORDER BY pid + 0 LIMIT $3",
 };
 
 const LIVING: Statement = Statement {

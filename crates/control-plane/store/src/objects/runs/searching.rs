@@ -21,25 +21,28 @@ const NEWEST: Statement = Statement {
           AND ($8 = '' OR agent = $8) AND ($9 = '' OR driver = $9) \
           AND ($10 = '' OR parent = $10) ORDER BY pid DESC LIMIT $3",
 };
-/// Active runs in the index by their end, up to a limit.
-const COUNT_LIVING: Statement = Statement {
+/// Active runs in the index by their end, up to a limit. An expression about the workspace is no
+/// part of an index: with the column itself, SQLite reads all runs of the workspace.
+pub(in crate::objects) const COUNT_LIVING: Statement = Statement {
     name: "runs.count_living",
     sql: "SELECT waits, COUNT(*) AS runs FROM (SELECT CAST(CASE WHEN claimable = 1 \
           AND claimed_until <= $2 THEN 1 ELSE 0 END AS BIGINT) AS waits FROM runs \
-          WHERE ended_at = 0 AND workspace = $1 LIMIT $3) AS living GROUP BY waits",
+          WHERE ended_at = 0 AND workspace || '' = $1 LIMIT $3) AS living GROUP BY waits",
 };
-const BELOW: Statement = Statement {
+/// SQLite reads the tables of a `CROSS JOIN` in their order. In another order it reads all sessions
+/// and runs of the workspace for each generation.
+pub(in crate::objects) const BELOW: Statement = Statement {
     name: "runs.below",
     sql: "WITH RECURSIVE tree (session, depth) AS (SELECT id, CAST(1 AS BIGINT) FROM sessions \
-          WHERE workspace = $1 AND parent = $2 UNION SELECT sessions.id, tree.depth + 1 FROM tree \
-          JOIN runs ON runs.workspace = $1 AND runs.session = tree.session \
-          JOIN sessions ON sessions.workspace = $1 AND sessions.parent = runs.id \
-          WHERE tree.depth < $4) \
+          WHERE workspace = $1 AND parent = $2 UNION SELECT sessions.id, tree.depth + 1 \
+          FROM tree CROSS JOIN runs CROSS JOIN sessions WHERE tree.depth < $4 \
+          AND runs.workspace = $1 AND runs.session = tree.session \
+          AND sessions.workspace = $1 AND sessions.parent = runs.id) \
           SELECT id, workspace, runs.session AS session, pid, agent, parent, token, sealed, \
           created_at, created_by, expires_at, ended_at, outcome, agent_env, has_sockets, driver, \
           claimable, claimed_by, claimed_until, model, runtime, executor, attempts, turn_user, \
-          turn FROM runs JOIN tree ON tree.session = runs.session \
-          WHERE workspace = $1 ORDER BY pid LIMIT $3",
+          turn FROM tree CROSS JOIN runs WHERE runs.session = tree.session \
+          AND workspace = $1 ORDER BY pid LIMIT $3",
 };
 
 /// Maximum number of runs that are counted.

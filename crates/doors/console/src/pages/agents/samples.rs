@@ -4,12 +4,12 @@ use narthex_model::command::narthex;
 
 use super::{
     AgentForm, AgentPage, AgentRow, AgentsPage, Attached, Delete, Effective, EffectiveKey,
-    EffectiveServer, NewAgent, Piece, RunForm, Source,
+    EffectiveServer, NewAgent, Piece, RunForm, Source, Unset,
 };
 use crate::{
     Frame,
     parts::{
-        Empty, Words,
+        Empty, Filter, Words,
         form::{Field, Input, Origin},
     },
 };
@@ -30,6 +30,13 @@ pub fn list_of(frame: Frame, more: &str) -> AgentsPage {
         rows: vec![row("reader"), row("writer")],
         next: Some("/w/default/agents?after=writer".to_owned()),
         filtered: more.chars().take(64).collect(),
+        filters: vec![Filter {
+            href: "/w/default/agents".to_owned(),
+            label: format!("with “{}” ✕", words("papers", more)),
+            count: None,
+            is_current: true,
+        }],
+        kept: vec![("capability", more.chars().take(64).collect())],
         path: "/w/default/agents".to_owned(),
         create: Some(NewAgent {
             path: "/w/default/new-agent".to_owned(),
@@ -54,6 +61,10 @@ pub fn page_of(frame: Frame, more: &str) -> AgentPage {
         frame,
         injected: vec![words("GITHUB_TOKEN", more)],
         faults: vec![words("a fault without a field", more)],
+        unset: vec![Unset {
+            name: words("DOCS_KEY", more),
+            href: "/w/default/secrets?q=DOCS_KEY".to_owned(),
+        }],
         form: form_of(more),
         effective: effective_of(more),
         delete: Some(Delete {

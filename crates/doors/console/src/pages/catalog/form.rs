@@ -9,6 +9,8 @@ pub struct EntryForm {
     pub action: String,
     /// The version tag of the entry that was read; empty for a new one.
     pub tag: String,
+    /// True if runs do not get the entry as it is in the form.
+    pub is_off: bool,
     /// The box for the text of another program.
     pub paste: Paste,
     /// The id, the name and the description.
@@ -108,5 +110,11 @@ impl EntryForm {
     #[must_use]
     pub fn is_new(&self) -> bool {
         self.tag.is_empty()
+    }
+
+    /// True for a stored entry that a button can enable, such as a draft.
+    #[must_use]
+    pub fn is_draft(&self) -> bool {
+        self.is_off && !self.is_new()
     }
 }

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use super::{
     CatalogEditPage, CatalogEntryPage, CatalogPage, CatalogRemovePage, CatalogRow, FileServers,
-    Key, Users, Written,
+    Key, Off, User, Users, Written,
     form::{EntryForm, Line, Outcome, Paste, Row, ShapeFields, Taken},
 };
 use crate::{
     Frame,
     parts::{
-        Empty, Filter, Moment, Words,
+        Action, Empty, Filter, Moment, Words,
         form::{Field, Input},
     },
 };
@@ -37,10 +37,21 @@ pub fn row(more: &str) -> CatalogRow {
         shape: Some("remote address"),
         target: Some(words("https://docs.example.com/mcp", more)),
         keys: 2,
-        is_disabled: true,
+        off: Some(Off {
+            is_draft: true,
+            enable: Some(
+                Action::new(format!("{LIST}/docs/enable"), "Enable", "for new runs").page(),
+            ),
+        }),
         faults: 1,
         never_starts: Some(words("starting a container image is not supported yet", more)),
-        users: Users { first: vec![words("agent reader", more)], more: 3 },
+        users: Users {
+            first: vec![User {
+                what: words("agent reader", more),
+                href: Some("/w/default/agents/reader".to_owned()),
+            }],
+            more: 3,
+        },
         made_by: Some(words("reader", more)),
     }
 }
@@ -146,6 +157,7 @@ pub fn form(more: &str) -> EntryForm {
     EntryForm {
         action: format!("{LIST}/docs/save"),
         tag: "1-2".to_owned(),
+        is_off: true,
         paste: Paste {
             text: Field::new("paste", "An entry", Input::area(&text("{}", more), 6)),
             is_open: true,

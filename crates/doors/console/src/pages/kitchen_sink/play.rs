@@ -105,6 +105,8 @@ pub fn play_page_of(more: &str) -> PlayPage {
             is_failure: true,
             kind: Some("permission_required"),
             explained: Some("A human must allow this tool first."),
+            said: Some(words("the tool requires git.read", more)),
+            run: Some("/w/default/runs/1".to_owned()),
             facts: vec![fact("time", "12 ms"), fact("decision", "refused by the check grants")],
             request: raw("{}"),
             text: raw("{\n  \"isError\": true\n}"),

@@ -38,10 +38,10 @@ fn failure(more: &str) -> Failed {
     }
 }
 
-/// A search with one result.
+/// A server that was found.
 #[must_use]
-pub fn found(frame: Frame, more: &str) -> RegistryPage {
-    let row = FoundRow {
+pub fn row(more: &str) -> FoundRow {
+    FoundRow {
         name: words("io.github.ada/weather", more),
         href: format!("{PATH}/server?name=io.github.ada%2Fweather"),
         version: words("1.4.0", more),
@@ -49,7 +49,12 @@ pub fn found(frame: Frame, more: &str) -> RegistryPage {
         description: words("Forecasts for any place", more),
         status: Some(words("deprecated", more)),
         ways: words("npm, http", more),
-    };
+    }
+}
+
+/// A search with one result.
+#[must_use]
+pub fn found(frame: Frame, more: &str) -> RegistryPage {
     let empty = Empty {
         title: "No server has these words",
         sentence: "Search for another word.".to_owned(),
@@ -57,7 +62,7 @@ pub fn found(frame: Frame, more: &str) -> RegistryPage {
         page: None,
     };
     let next = Some(format!("{PATH}?q=weather&after=io.github.ada%2Fweather"));
-    let list = FoundList { rows: vec![row], count: 60, next, is_cut: true, unread: 1, empty };
+    let list = FoundList { rows: vec![row(more)], count: 60, next, is_cut: true, unread: 1, empty };
     search(frame, more, SearchResult::Found(list))
 }
 
@@ -67,9 +72,9 @@ pub fn failed(frame: Frame, more: &str) -> RegistryPage {
     search(frame, more, SearchResult::Failed(failure(more)))
 }
 
-/// A server with a way for the catalog, and one that the catalog cannot have.
+/// A way for the catalog, and one that the catalog cannot have.
 #[must_use]
-pub fn server(frame: Frame, more: &str) -> RegistryServerPage {
+pub fn ways(more: &str) -> Vec<WayPart> {
     let input = InputPart {
         name: words("WEATHER_KEY", more),
         place: words("the variable `WEATHER_KEY`", more),
@@ -96,6 +101,12 @@ pub fn server(frame: Frame, more: &str) -> RegistryServerPage {
         inputs: vec![input.clone()],
         draft,
     };
+    vec![way("npm", Ok(form)), way("oci", Err(words("its image takes arguments", more)))]
+}
+
+/// A server with its ways.
+#[must_use]
+pub fn server(frame: Frame, more: &str) -> RegistryServerPage {
     let described = Described {
         name: words("io.github.ada/weather", more),
         version: words("1.4.0", more),
@@ -104,7 +115,7 @@ pub fn server(frame: Frame, more: &str) -> RegistryServerPage {
         source: Some(words("https://git.example/ada/weather", more)),
         website: Some(words("https://weather.example", more)),
         status: Some(words("deprecated: use another one", more)),
-        ways: vec![way("npm", Ok(form)), way("oci", Err(words("its image takes arguments", more)))],
+        ways: ways(more),
         unusable: vec![words("nuget: narthex cannot start it", more)],
         command: words(&narthex("add io.github.ada/weather", &[]).to_string(), more),
     };

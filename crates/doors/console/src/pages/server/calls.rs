@@ -28,9 +28,20 @@ pub struct ServerCallsPage {
     pub empty: Empty,
 }
 
+/// The pages that belong to a call.
+#[derive(Debug, Clone, Default)]
+pub struct CallLinks {
+    /// The address of its event.
+    pub event: String,
+    /// The path of its run, for those who may see runs.
+    pub run: Option<String>,
+}
+
 /// A call.
 #[derive(Debug, Clone)]
 pub struct CallRow {
+    /// The pages that belong to it.
+    pub links: CallLinks,
     /// The time of its end.
     pub at: Moment,
     /// The method.

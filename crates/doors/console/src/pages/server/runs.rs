@@ -31,6 +31,8 @@ pub struct ServerRunsPage {
 pub struct RunRow {
     /// The id.
     pub id: Words,
+    /// The path of its page, for those who may open it.
+    pub href: Option<String>,
     /// The number of the run.
     pub pid: u64,
     /// The agent, or the words for a run without one.

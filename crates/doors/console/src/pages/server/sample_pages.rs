@@ -4,7 +4,7 @@ use narthex_model::{ServerState, command::narthex};
 
 use super::{
     Count, Fact, ServerNow, ServerPage, ServerTabs, Tab,
-    calls::{CallRow, ServerCallsPage},
+    calls::{CallLinks, CallRow, ServerCallsPage},
     configuration::{ServerConfigurationPage, Setting},
     definitions::ServerDefinitionsPage,
     log::ServerLogPage,
@@ -120,6 +120,10 @@ pub fn log_page(more: &str) -> ServerLogPage {
 #[must_use]
 pub fn calls_page(more: &str) -> ServerCallsPage {
     let call = |outcome: &str, is_fine: bool| CallRow {
+        links: CallLinks {
+            event: "/w/default/audit/event?at=1-2-w".to_owned(),
+            run: Some("/w/default/runs/0199f2d4".to_owned()),
+        },
         at: moment(),
         method: words("tools/call", more),
         item: words("status", more),
@@ -145,6 +149,7 @@ pub fn calls_page(more: &str) -> ServerCallsPage {
 pub fn runs_page(more: &str) -> ServerRunsPage {
     let run = RunRow {
         id: words("0199f2d4", more),
+        href: Some("/w/default/runs/0199f2d4".to_owned()),
         pid: 7,
         agent: words("reviewer", more),
         why: "it has all servers of the configuration",

@@ -19,6 +19,8 @@ pub(super) struct Around {
     pub(super) capabilities: Vec<String>,
     /// The names of secrets, and true for those that are set.
     pub(super) secrets: Vec<(String, bool)>,
+    /// The names of the executors that this daemon has for the workspace.
+    pub(super) executors: Vec<String>,
 }
 
 /// The part of a server that authors see (X-D12).
@@ -45,11 +47,13 @@ impl Around {
         };
         // Without a vault there are no secrets to refer to.
         let secrets = control.secrets(workspace).await.unwrap_or_default();
+        let executors = control.executors().of_workspace(workspace);
         let secret = |one: &narthex_model::SecretSummary| (one.name.to_string(), one.is_set());
         Ok(Self {
             servers: servers.collect(),
             capabilities: capabilities.into_iter().map(|one| one.id).collect(),
             secrets: secrets.iter().map(secret).collect(),
+            executors: executors.iter().map(ToString::to_string).collect(),
         })
     }
 

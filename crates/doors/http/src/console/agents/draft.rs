@@ -32,6 +32,7 @@ pub(super) fn members(kind: CatalogKind) -> &'static [&'static str] {
             "system_prompt",
             "params_schema",
             "spawnable_agents",
+            "executor",
             "capabilities",
             "mcpServers",
         ],
@@ -122,7 +123,7 @@ impl Draft {
 
     fn texts(&mut self, kind: CatalogKind, sent: &Sent) {
         let names: &[&str] = match kind {
-            CatalogKind::Agent => &["description", "agent_type", "system_prompt"],
+            CatalogKind::Agent => &["description", "agent_type", "system_prompt", "executor"],
             CatalogKind::Capability | CatalogKind::Server => {
                 &["description", "type", "text", "script"]
             }

@@ -1,5 +1,7 @@
 //! The merged view of an agent for people: each value with its level and those that it overrides.
 
+use std::collections::BTreeSet;
+
 use narthex_console::{
     pages::agents::{Effective, EffectiveKey, EffectiveServer},
     parts::{Words, form::Origin},
@@ -104,6 +106,13 @@ pub(super) fn faults(all: &Value) -> Vec<Words> {
         }
     };
     all.as_array().into_iter().flatten().map(sentence).collect()
+}
+
+/// The secrets that are not set, as the faults of a merged view name them.
+pub(super) fn unset(merged: &Value) -> BTreeSet<&str> {
+    let of_servers = members(&merged["mcpServers"]).map(|(_, one)| &one["errors"]);
+    let all = of_servers.chain([&merged["errors"]]).filter_map(Value::as_array).flatten();
+    all.filter_map(|fault| fault["secret"].as_str()).collect()
 }
 
 fn members(value: &Value) -> impl Iterator<Item = (&String, &Value)> {

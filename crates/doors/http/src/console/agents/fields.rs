@@ -122,6 +122,7 @@ impl Sketch<'_> {
                     Field::new("spawnable_agents", "Agents it may start", line("spawnable_agents"))
                         .help("Names with spaces between them."),
                 ]);
+                all.extend(self.executor());
             }
             CatalogKind::Capability | CatalogKind::Server => {
                 let types = [
@@ -142,6 +143,23 @@ impl Sketch<'_> {
             self.field(field, &place, faults)
         });
         each.collect()
+    }
+
+    /// The program that carries out the runs, if the daemon has some or the agent names one.
+    fn executor(&self) -> Option<Field> {
+        let chosen = self.text("executor");
+        let mut names = self.around.executors.clone();
+        if !chosen.is_empty() && !names.contains(&chosen) {
+            names.push(chosen.clone());
+        }
+        let none = "none: the creator of a run gets its token";
+        let mut options = vec![(String::new(), none.to_owned())];
+        options.extend(names.into_iter().map(|name| (name.clone(), name)));
+        let has_some = options.len() > 1;
+        has_some.then(|| {
+            let help = "A program of the daemon's settings, which is started for each run.";
+            Field::new("executor", "Executor", choice(options, &chosen)).help(help)
+        })
     }
 
     fn capabilities(&self, faults: &mut Faults) -> Vec<Field> {

@@ -21,6 +21,7 @@ use serde_json::{Value, json};
 use super::{
     around::ALL,
     faults::Faults,
+    filter,
     page::{list_of, path_of},
     sent::Sent,
 };
@@ -29,6 +30,7 @@ use crate::{
     body::RequestBody,
     console::{
         answer::{self, Answered},
+        asked,
         frame::{self, Head, frame},
         live,
         viewer::Viewer,
@@ -121,33 +123,46 @@ async fn list(
     refused: Option<(Sent, Vec<FieldError>)>,
     status: StatusCode,
 ) -> Answered {
-    let query = viewer.query(&["q", "after", "done", "name"])?;
+    let query = viewer.query(known(kind))?;
     let filtered: String = query.text("q").trim().to_lowercase().chars().take(64).collect();
     let after = match query.text("after") {
         "" => before(&filtered),
         after => after.to_owned(),
     };
     let (control, workspace) = (viewer.control(), &viewer.workspace);
-    let mut all = control.catalog_list(workspace, kind, &after, PAGE).await?;
-    let listed = all.items.len();
-    all.items.retain(|one| one.id.starts_with(&filtered));
-    // Names are in order: behind the first other name there is none that fits.
-    let next = all.next.filter(|_| all.items.len() == listed);
+    let (all, next) = match filter::set(kind, &query).is_empty() {
+        true => {
+            let mut all = control.catalog_list(workspace, kind, &after, PAGE).await?;
+            let listed = all.items.len();
+            all.items.retain(|one| one.id.starts_with(&filtered));
+            // Names are in order: behind the first other name there is none that fits.
+            let next = all.next.filter(|_| all.items.len() == listed);
+            (all.items, next)
+        }
+        false => filter::fitting(viewer, kind, &query, &filtered, &after).await?,
+    };
     let env = match kind {
         CatalogKind::Agent => Some(control.env_names(workspace).await?),
         CatalogKind::Capability | CatalogKind::Server => None,
     };
     let is_author = viewer.may(Access::Member(AUTHOR));
-    let rows = all.items.iter().map(|one| row(viewer, kind, one, env.as_ref()));
+    let rows = all.iter().map(|one| row(viewer, kind, one, env.as_ref()));
     let rows: Vec<_> = rows.map(|row| if is_author { row } else { without_faults(row) }).collect();
-    let is_new = rows.is_empty() && filtered.is_empty() && query.text("after").is_empty();
+    let filters = filter::shown(viewer, kind, &query, &filtered);
+    let is_new = rows.is_empty() && filters.is_empty() && query.text("after").is_empty();
     let mut frame = frame(viewer, head(viewer, kind)).await?;
     frame.told = told(kind, &query);
     frame.live = Some(live::address(viewer, vec![frame::live(&frame)], &query));
     let page = AgentsPage {
         frame,
         rows,
-        next: next.map(|next| address(viewer, kind, &[("q", &*filtered), ("after", &*next)])),
+        next: next.map(|next| {
+            let mut pairs = filter::set(kind, &query);
+            pairs.extend([("q", &*filtered), ("after", &*next)]);
+            asked::address(viewer, list_of(kind), &pairs)
+        }),
+        kept: filter::kept(kind, &query),
+        filters,
         path: viewer.path(list_of(kind)),
         create: is_author.then(|| new(viewer, kind, refused, is_new)),
         empty: empty(viewer, kind, is_new),
@@ -167,10 +182,12 @@ fn before(prefix: &str) -> String {
     text
 }
 
-fn address(viewer: &Viewer<'_>, kind: CatalogKind, pairs: &[(&str, &str)]) -> String {
-    let mut written = form_urlencoded::Serializer::new(String::new());
-    written.extend_pairs(pairs.iter().filter(|(_, value)| !value.is_empty()));
-    viewer.path(&format!("{}?{}", list_of(kind), written.finish()))
+/// The parameters of the address of a list.
+fn known(kind: CatalogKind) -> &'static [&'static str] {
+    match kind {
+        CatalogKind::Agent => &["q", "after", "done", "name", "server", "capability"],
+        CatalogKind::Capability | CatalogKind::Server => &["q", "after", "done", "name", "server"],
+    }
 }
 
 fn head(viewer: &Viewer<'_>, kind: CatalogKind) -> Head {
@@ -273,7 +290,7 @@ fn empty(viewer: &Viewer<'_>, kind: CatalogKind, is_new: bool) -> Empty {
     if !is_new {
         return Empty {
             title: "No name fits",
-            sentence: "No name begins so. Empty the filter to see all.".to_owned(),
+            sentence: "Take a filter away, or empty the field above, to see more.".to_owned(),
             example: None,
             page: None,
         };

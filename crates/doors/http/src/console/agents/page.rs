@@ -2,8 +2,8 @@
 
 use http::StatusCode;
 use narthex_console::{
-    Told, html,
-    pages::agents::{AgentPage, Delete, Effective, RunForm},
+    Related, Told, html,
+    pages::agents::{AgentPage, Delete, Effective, RunForm, Unset},
     parts::{Same, Words},
 };
 use narthex_control::{CatalogError, CatalogObject, ControlError, FieldError, TrialInputs};
@@ -11,7 +11,12 @@ use narthex_model::{CatalogKind, command::narthex};
 use serde_json::{Map, Value, json};
 
 use super::{
-    around::Around, draft::Draft, effective::effective, faults::Faults, fields::Sketch, inputs,
+    around::Around,
+    draft::Draft,
+    effective::{self, effective},
+    faults::Faults,
+    fields::Sketch,
+    inputs,
     sent::Sent,
 };
 use crate::{
@@ -19,11 +24,12 @@ use crate::{
     console::{
         answer::{self, Answered},
         frame::{self, Head, frame},
+        links::Links,
         live,
         viewer::Viewer,
     },
     problem::Problem,
-    routes::{AUTHOR, RUN},
+    routes::{ADMIN, AUTHOR, RUN},
 };
 
 /// An object that a page shows, with the unsaved state of its form.
@@ -160,11 +166,29 @@ pub(super) async fn render(viewer: &Viewer<'_>, mut open: Open) -> Answered {
     };
     let mut frame = frame(viewer, head(viewer, &open, is_author)).await?;
     frame.told = open.told;
+    frame.related = related(viewer, open.kind, &open.object.id);
     let query = viewer.query(&["done"])?;
     frame.live = Some(live::address(viewer, vec![frame::live(&frame)], &query));
     let back = viewer.path(list_of(open.kind));
-    let page = AgentPage { frame, injected, faults: lines, form, effective, delete, back };
+    let unset = unset(viewer, merged.as_ref());
+    let page = AgentPage { frame, injected, faults: lines, unset, form, effective, delete, back };
     Ok(answer::page(open.status, html(&page)))
+}
+
+/// The runs, grants and requests of an agent, or the agents with a capability; and the events.
+fn related(viewer: &Viewer<'_>, kind: CatalogKind, id: &str) -> Vec<Related> {
+    let links = Links::of(viewer);
+    let links = match kind {
+        CatalogKind::Agent => {
+            let of_it = &[("agent", id)];
+            let links = links.runs("Its runs", of_it).grants("Its grants", of_it);
+            links.requests("What it waits for", of_it)
+        }
+        CatalogKind::Capability | CatalogKind::Server => {
+            links.agents("Agents with it", &[("capability", id)])
+        }
+    };
+    links.audit("Its changes", &[("resource", id)]).found()
 }
 
 fn head(viewer: &Viewer<'_>, open: &Open, is_author: bool) -> Head {
@@ -190,6 +214,17 @@ fn head(viewer: &Viewer<'_>, open: &Open, is_author: bool) -> Head {
     Head { title: Words::new(&title), sentence, same: Some(Same::new(&command, &request)) }
 }
 
+/// The secrets without which runs are refused, for those who may set them.
+fn unset(viewer: &Viewer<'_>, merged: Option<&Value>) -> Vec<Unset> {
+    let merged = merged.filter(|_| viewer.may(Access::Member(ADMIN)));
+    let names = merged.map(effective::unset).unwrap_or_default();
+    let one = |name: &str| Unset {
+        name: Words::new(name),
+        href: viewer.path(&format!("secrets?q={name}")),
+    };
+    names.into_iter().map(one).collect()
+}
+
 /// The reason why the human can start no run of a stored agent.
 fn start_off(viewer: &Viewer<'_>, stored: &Map<String, Value>) -> Option<&'static str> {
     if !viewer.may(Access::Starter(RUN)) {
@@ -202,6 +237,14 @@ fn start_off(viewer: &Viewer<'_>, stored: &Map<String, Value>) -> Option<&'stati
     is_off.then_some("the agent is not active: check Active, and save")
 }
 
+/// The sentence above the effective configuration of an agent.
+fn sentence(open: &Open) -> &'static str {
+    match &open.draft {
+        Some(_) => "With the values of the form, saved or not.",
+        None => "Each value with the level that gives it, and what it overrides.",
+    }
+}
+
 /// The merged view of the definition, and its part of the page. A run on trial is a part of it.
 async fn effective_of(
     viewer: &Viewer<'_>,
@@ -211,13 +254,7 @@ async fn effective_of(
 ) -> Result<(Effective, Option<Value>), Problem> {
     let (control, workspace) = (viewer.control(), &viewer.workspace);
     let (text, sentence) = match open.kind {
-        CatalogKind::Agent => {
-            let sentence = match &open.draft {
-                Some(_) => "With the values of the form, which are not saved yet.",
-                None => "Each value with the level that gives it, and what it overrides.",
-            };
-            (Value::Object(definition.clone()), sentence)
-        }
+        CatalogKind::Agent => (Value::Object(definition.clone()), sentence(open)),
         // An agent that includes nothing else shows what the capability gives.
         CatalogKind::Capability | CatalogKind::Server => {
             let sentence = "What agents get that include the stored capability, before their own \
@@ -258,7 +295,7 @@ async fn effective_of(
                 ),
             };
             shown.run = Some(Words::new(&told));
-            shown.run_faults = super::effective::faults(&run["warnings"]);
+            shown.run_faults = effective::faults(&run["warnings"]);
         }
         Some(Err(faults)) => {
             shown.run = Some(Words::new("A run with these inputs would be refused."));

@@ -80,6 +80,9 @@ fn call(event: &Value) -> Option<Call> {
     let outcome = match (text("/details/refused_by"), text("/details/rule")) {
         (Some("grants"), _) => "refused: it requires a grant that was missing".to_owned(),
         (Some("rules"), Some(rule)) => format!("refused by the rule {rule}"),
+        (Some("exposed"), _) => "refused: the run has no such tool, or it is hidden".to_owned(),
+        (Some("attached"), _) => "refused: the run has no such server".to_owned(),
+        (Some("definitions"), _) => "refused: its definition is under review".to_owned(),
         (Some(check), _) => format!("refused by the check {check}"),
         (None, _) => text("/outcome").unwrap_or_default().to_owned(),
     };

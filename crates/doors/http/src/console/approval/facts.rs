@@ -31,9 +31,16 @@ pub(super) async fn facts(viewer: &Viewer<'_>, row: &GrantRequestRow) -> Result<
     }
     facts.push(fact("run", &row.run.to_text(), asked::run_path(viewer, row.run)));
     if let Some(session) = row.session {
-        facts.push(fact("session", &session.to_text(), None));
+        let session = session.to_text();
+        let list = asked::address(viewer, "runs", &[("session", &session)]);
+        let list = asked::run_path(viewer, row.run).map(|_is_there| list);
+        facts.push(fact("session", &session, list));
     }
-    facts.push(fact("asks for", row.of.word(), None));
+    let asks_for = match row.of.word() {
+        "tool_scope" => "a tool scope",
+        other => other,
+    };
+    facts.push(fact("asks for", asks_for, None));
     let details = row.of.details();
     for (name, value) in details.as_object().into_iter().flatten() {
         if name != DIGEST {

@@ -5,11 +5,12 @@ use std::time::{Duration, SystemTime};
 use http::StatusCode;
 use narthex_audit::line_hash;
 use narthex_console::{
-    html,
+    Related, html,
     pages::audit::{AuditEventPage, AuditFact},
     parts::{Same, Words},
 };
 use narthex_control::{AuditItem, AuditPlace, AuditQuery};
+use narthex_model::{RunId, SessionId};
 use serde_json::Value;
 
 use super::place::{address, api, command, object};
@@ -17,6 +18,7 @@ use crate::{
     console::{
         answer::{self, Answered, nothing},
         frame::{Head, frame},
+        links::Links,
         viewer::Viewer,
     },
     problem::Problem,
@@ -40,7 +42,7 @@ const MEMBERS: [(&str, &str, Option<&str>); 13] = [
     ("/resource/id", "object", Some("resource")),
     ("/run", "run", Some("run")),
     ("/session", "session", None),
-    ("/server", "server", None),
+    ("/server", "server", Some("server")),
     ("/tool", "tool", None),
     ("/outcome", "outcome", Some("outcome")),
     ("/granted_via", "allowed by the grants", None),
@@ -67,8 +69,10 @@ pub(super) async fn show(viewer: &Viewer<'_>) -> Answered {
         same: Some(Same::new(&command.to_string(), &request)),
     };
     let raw = serde_json::to_string_pretty(&item.event).unwrap_or_default();
+    let mut frame = frame(viewer, head).await?;
+    frame.related = related(viewer, &item.event);
     let page = AuditEventPage {
-        frame: frame(viewer, head).await?,
+        frame,
         back: viewer.path("audit"),
         sentence: Words::new(&sentence(&item.event)),
         facts: facts(viewer, &item.event),
@@ -77,6 +81,19 @@ pub(super) async fn show(viewer: &Viewer<'_>) -> Answered {
         raw: raw.chars().take(RAW_MAX).collect(),
     };
     Ok(answer::page(StatusCode::OK, html(&page)))
+}
+
+/// The run of the event, and its session.
+fn related(viewer: &Viewer<'_>, event: &Value) -> Vec<Related> {
+    let text = |place: &str| event.pointer(place).and_then(Value::as_str);
+    let mut links = Links::of(viewer);
+    if let Some(run) = text("/run").filter(|text| RunId::parse(text).is_some()) {
+        links = links.run("The run", run);
+    }
+    if let Some(session) = text("/session").filter(|text| SessionId::parse(text).is_some()) {
+        links = links.runs("Runs of the session", &[("session", session)]);
+    }
+    links.found()
 }
 
 /// The event at a place, or the newest one.

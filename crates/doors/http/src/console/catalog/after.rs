@@ -43,6 +43,8 @@ pub(super) struct After {
     pub(super) faults: Vec<Fault>,
     pub(super) outcome: Outcome,
     pub(super) status: StatusCode,
+    /// The word for the action, if it succeeds.
+    pub(super) done: &'static str,
 }
 
 impl After {
@@ -55,13 +57,14 @@ impl After {
             faults: Vec::new(),
             outcome: Outcome::default(),
             status: StatusCode::OK,
+            done: "saved",
         }
     }
 }
 
 /// The page with the form.
 pub(super) async fn page(viewer: &Viewer<'_>, after: After) -> Answered {
-    let After { draft, subject, paste, faults, outcome, status } = after;
+    let After { draft, subject, paste, faults, outcome, status, done: _ } = after;
     let Subject { id, tag } = subject;
     let all = format!("/api/workspaces/{}/mcp-servers", viewer.workspace);
     let command = narthex("servers apply -f FILE", &[]).in_workspace(&viewer.workspace);
@@ -73,7 +76,7 @@ pub(super) async fn page(viewer: &Viewer<'_>, after: After) -> Answered {
             path(viewer, id, ""),
         ),
         None => (
-            "Add a server".to_owned(),
+            "Add a server to the catalog".to_owned(),
             format!("POST {all}"),
             viewer.path("catalog/new/save"),
             viewer.path("catalog"),

@@ -9,7 +9,7 @@ use narthex_control::{FieldCode, FieldError};
 use narthex_model::{is_secret_name, json::Place};
 use serde_json::Value;
 
-use super::value::{decoded, is_literal};
+use super::value::{DISABLED, decoded, is_disabled, is_literal, json, written};
 
 /// Maximum number of rows of a kind: a form is at most 64 KiB long.
 const ROWS_MAX: usize = 400;
@@ -192,6 +192,20 @@ impl Draft {
             is_closed: is_on("closed"),
             values: (0..count("value", "key")).map(value).collect(),
             rest: text("rest"),
+        }
+    }
+
+    /// True if runs do not get the entry.
+    pub(super) fn is_disabled(&self) -> bool {
+        json(&self.rest).is_ok_and(|rest| is_disabled(&rest))
+    }
+
+    /// Takes out that the entry is disabled. Members that cannot be read stay as they are.
+    pub(super) fn enable(&mut self) {
+        if let Ok(Value::Object(mut rest)) = json(&self.rest)
+            && rest.remove(DISABLED).is_some()
+        {
+            self.rest = written(&rest);
         }
     }
 

@@ -17,6 +17,7 @@ use crate::{
         answer::Answered,
         viewer::{Form, Viewer},
     },
+    shapes::CsrfForm,
 };
 
 /// The fields of a form, by name.
@@ -60,6 +61,16 @@ pub(super) async fn open(viewer: &Viewer<'_>) -> Answered {
     page(viewer, after).await
 }
 
+/// Enables a stored entry. What stands against it is shown at the fields of its form.
+pub(super) async fn enable(viewer: &Viewer<'_>, body: RequestBody) -> Answered {
+    let CsrfForm { csrf: _ } = viewer.form(body).await?;
+    let object = stored(viewer, &viewer.segment(0)).await?;
+    let definition = object.definition.unwrap_or_default();
+    let draft = Draft { id: object.id.clone(), ..Draft::of_definition(&definition) };
+    let after = After::new(draft, Subject { id: Some(object.id), tag: object.tag });
+    saving::enable(viewer, after).await
+}
+
 /// A button of the form for a new entry.
 pub(super) async fn add(viewer: &Viewer<'_>, body: RequestBody) -> Answered {
     pressed(viewer, body, None).await
@@ -93,6 +104,7 @@ async fn pressed(viewer: &Viewer<'_>, body: RequestBody, id: Option<String>) -> 
         ["read"] => read(&mut after, &paste_text, None),
         ["take", n] => read(&mut after, &paste_text, n.parse().ok()),
         ["save"] => return saving::save(viewer, after).await,
+        ["enable"] => return saving::enable(viewer, after).await,
         _ => saving::check(viewer, &mut after).await?,
     }
     page(viewer, after).await

@@ -19,6 +19,7 @@ use crate::{
     console::{
         answer::{self, Answered},
         frame::{Head, frame},
+        links::Links,
         viewer::Viewer,
     },
     problem::Problem,
@@ -42,10 +43,17 @@ pub(super) async fn show(viewer: &Viewer<'_>) -> Answered {
         None => stored(viewer, &id).await?,
     };
     let users = all.users.get(&object.id).map_or(&[][..], Vec::as_slice);
-    let told = (query.text("done") == "saved").then(|| Told {
-        sentence: Words::new(&format!("{} is saved.", object.id)),
-        is_failure: false,
-    });
+    let sentence = match query.text("done") {
+        "saved" if users.is_empty() => Some(format!(
+            "{} is saved. Attach it to an agent or a capability: its runs start it.",
+            object.id
+        )),
+        "saved" => Some(format!("{} is saved.", object.id)),
+        "enabled" => Some(format!("{} is enabled: runs that begin from now on get it.", object.id)),
+        "added" => Some(format!("{} is in the catalog as a draft: enable it below.", object.id)),
+        _ => None,
+    };
+    let told = sentence.map(|text| Told { sentence: Words::new(&text), is_failure: false });
     page(viewer, &object, users, told).await
 }
 
@@ -71,6 +79,10 @@ async fn page(
     };
     let mut frame = frame(viewer, head).await?;
     frame.told = told;
+    let of_it = &[("server", &**id)];
+    let related = Links::of(viewer).agents("Agents that attach it", of_it);
+    let related = related.capabilities("Capabilities that attach it", of_it);
+    frame.related = related.audit("Its changes", &[("resource", id)]).found();
     let definition = server_definition(object, sees_all(viewer));
     let draft = Draft::of_definition(&definition);
     let shown = shown(definition, &draft);

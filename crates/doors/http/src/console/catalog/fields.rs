@@ -40,12 +40,13 @@ pub(super) fn form(draft: &Draft, around: Around) -> EntryForm {
     let rest = Field::new("rest", "Other members, as JSON", Input::area(&draft.rest, 6));
     EntryForm {
         action,
+        is_off: draft.is_disabled(),
         paste,
         basics: basics(draft, &faults, is_fixed),
         shape: shape(draft),
         shapes: shapes(draft, &faults),
         keys: keys.map(|(n, row)| key(&faults, n, row)).collect(),
-        closed: closed.help("It is always so once a key is declared."),
+        closed: closed.help("Once a key is declared above, other keys are refused in any case."),
         values: values.map(|(n, row)| value(draft, &faults, n, row)).collect(),
         rest: faults.on(rest.help(
             "Such as auth, limits, tool_scopes, tools and timeoutMs; see \

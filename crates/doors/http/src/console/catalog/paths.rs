@@ -1,18 +1,18 @@
 //! The addresses of the catalog's pages, and the rows that lead there.
 
 use narthex_console::{
-    pages::catalog::{CatalogRow, Users},
-    parts::Words,
+    pages::catalog::{CatalogRow, Off, User, Users},
+    parts::{Action, Words},
 };
 use narthex_control::{CatalogObject, CatalogUser, never_starts};
 use narthex_model::CatalogKind;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
-use super::draft::Shape;
+use super::{draft::Shape, value::is_disabled};
 use crate::{
     Access,
-    console::viewer::Viewer,
+    console::{links, viewer::Viewer},
     routes::{ADMIN, AUTHOR},
     servers::{sees_all_of, server_definition},
 };
@@ -29,7 +29,7 @@ const USERS: usize = 5;
 const TARGET_MAX: usize = 200;
 
 /// The path of the page of an entry, or of one of its actions.
-pub(super) fn path(viewer: &Viewer<'_>, id: &str, verb: &str) -> String {
+pub(in crate::console) fn path(viewer: &Viewer<'_>, id: &str, verb: &str) -> String {
     let mut segment = utf8_percent_encode(id, ESCAPED).to_string();
     // Entries of this name would have the address of the form for new ones.
     if segment == "new" {
@@ -66,19 +66,38 @@ pub(super) fn row(
         shape: Shape::of(&definition).map(Shape::label),
         target: target(&definition).map(|target| Words::within(&target, TARGET_MAX)),
         keys,
-        is_disabled: definition.get("disabled").is_some_and(|flag| *flag == Value::Bool(true)),
+        off: is_disabled(&definition).then(|| Off {
+            is_draft: is_first(object),
+            enable: viewer.may(CHANGE).then(|| enable(viewer, &object.id)),
+        }),
         faults: object.errors.len(),
         never_starts: never_starts(&definition).map(|why| Words::new(&why)),
         users: Users {
-            first: users.iter().take(USERS).map(user).collect(),
+            first: users.iter().take(USERS).map(|one| user(viewer, one)).collect(),
             more: users.len().saturating_sub(USERS),
         },
         made_by: made_by.map(|agent| Words::within(agent, 100)),
     }
 }
 
-fn user(user: &CatalogUser) -> Words {
-    Words::within(&format!("{} {}", user.kind, user.name), 120)
+fn user(viewer: &Viewer<'_>, user: &CatalogUser) -> User {
+    let href = match user.kind {
+        CatalogKind::Agent => links::agent(viewer, &user.name),
+        CatalogKind::Capability => links::capability(viewer, &user.name),
+        CatalogKind::Server => None,
+    };
+    User { what: Words::within(&format!("{} {}", user.kind, user.name), 120), href }
+}
+
+/// The button that enables an entry. A refusal is answered with the form of the entry.
+fn enable(viewer: &Viewer<'_>, id: &str) -> Action {
+    let hint = "runs that begin from now on get it, if their agent attaches it";
+    Action::new(path(viewer, id, "enable"), "Enable", hint).primary().page()
+}
+
+/// True for an entry that nothing has changed since it was added.
+pub(super) fn is_first(object: &CatalogObject) -> bool {
+    object.revision <= 1
 }
 
 /// The address, the program with its arguments, or the image of a definition.

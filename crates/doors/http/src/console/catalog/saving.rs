@@ -49,11 +49,17 @@ pub(super) async fn check(viewer: &Viewer<'_>, after: &mut After) -> Result<(), 
     }
     let sentence = match after.faults.len() {
         0 => "Valid. Nothing is stored yet.".to_owned(),
-        1 => "One thing has to be mended.".to_owned(),
-        count => format!("{count} things have to be mended."),
+        1 => "One thing below has to be mended.".to_owned(),
+        count => format!("{count} things below have to be mended."),
     };
     conclude(after, &sentence);
     Ok(())
+}
+
+/// Saves the entry as one that runs get.
+pub(super) async fn enable(viewer: &Viewer<'_>, mut after: After) -> Answered {
+    after.draft.enable();
+    save(viewer, After { done: "enabled", ..after }).await
 }
 
 /// Saves the entry, if the stored one is still the version that the form is about.
@@ -92,7 +98,11 @@ pub(super) async fn save(viewer: &Viewer<'_>, mut after: After) -> Answered {
         }
         Err(error) => {
             refused(&mut after, error);
-            conclude(&mut after, "Nothing was stored: these have to be mended.");
+            let sentence = match after.faults.len() {
+                1 => "Nothing was stored: one thing below has to be mended.".to_owned(),
+                count => format!("Nothing was stored: {count} things below have to be mended."),
+            };
+            conclude(&mut after, &sentence);
             page(viewer, after).await
         }
     }
@@ -104,12 +114,14 @@ async fn saved(viewer: &Viewer<'_>, after: After, written: CatalogWritten) -> An
     let definition = object.definition.as_ref().unwrap_or(&Value::Null);
     told.extend(gates_unmatched(viewer.door, &viewer.workspace, &object.id, definition).await?);
     if told.is_empty() {
-        return answer::redirect(&format!("{}?done=saved", path(viewer, &object.id, "")));
+        let entry = path(viewer, &object.id, "");
+        return answer::redirect(&format!("{entry}?done={}", after.done));
     }
     let draft = Draft { id: object.id.clone(), ..Draft::of_definition(definition) };
     let mut after = After { draft, faults: Vec::new(), ..after };
     after.outcome.warnings = warnings(&told);
-    after.outcome.told = Some(Words::new(&format!("{} is saved, with warnings.", object.id)));
+    after.outcome.told =
+        Some(Words::new(&format!("{} is {}, with warnings.", object.id, after.done)));
     (after.subject.id, after.subject.tag) = (Some(object.id), object.tag);
     page(viewer, after).await
 }

@@ -3,6 +3,14 @@
 use narthex_model::{SecretReference, is_unseen, json::Node};
 use serde_json::{Map, Value};
 
+/// The member of an entry that runs do not get.
+pub(super) const DISABLED: &str = "disabled";
+
+/// True if runs do not get an entry.
+pub(super) fn is_disabled(definition: &Value) -> bool {
+    definition.get(DISABLED).is_some_and(|flag| *flag == Value::Bool(true))
+}
+
 /// The value of a field's text. Text is text, unless the key has another type. JSON is read for a
 /// text in quotes, for null, and for a reference in its long form.
 pub(super) fn decoded(text: &str, value_type: Option<&str>) -> Value {

@@ -172,7 +172,11 @@ fn field(part: &Part, name: String, text: &str) -> Field {
     let label = format!("{}{required}", Words::within(&keys.join("."), LABEL_MAX));
     let mut about = Words::within(&part.about, ABOUT_MAX).to_string();
     let mut add = |text: &str| {
-        let space = if about.is_empty() { "" } else { " " };
+        let space = match about.chars().last() {
+            None => "",
+            Some('.' | '!' | '?' | ':') => " ",
+            Some(_) => ". ",
+        };
         about = format!("{about}{space}{text}");
     };
     match &part.kind {

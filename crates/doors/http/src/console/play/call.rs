@@ -22,7 +22,7 @@ use crate::{
     console::viewer::Viewer,
     devices::{Reply, ask},
     problem::Problem,
-    routes::AUDIT,
+    routes::{AUDIT, SEE_RUNS},
     servers::creator_of,
 };
 
@@ -62,7 +62,10 @@ pub(super) async fn made(viewer: &Viewer<'_>, wanted: Wanted<'_>) -> Result<Call
     }
     let measured = measured?;
     let record = record(viewer, &id).await?;
-    Ok(answered(measured, facts_of(&created, record.as_ref())))
+    let mut answer = answered(measured, facts_of(&created, record.as_ref()));
+    let sees_runs = viewer.may(Access::Member(SEE_RUNS));
+    answer.run = sees_runs.then(|| viewer.path(&format!("runs/{id}")));
+    Ok(answer)
 }
 
 /// Sends the call as a client of the run does.
@@ -169,17 +172,29 @@ fn answered(measured: Measured, mut facts: Vec<Fact>) -> CallAnswer {
             (text.to_string(), "The call has failed", Some(kind), true)
         }
     };
+    let said = is_failure.then(|| said(&text)).flatten();
     let (text, is_cut) = cut(&indented(&text));
     CallAnswer {
         verdict,
         is_failure,
         kind: kind.map(CallErrorKind::as_str),
         explained: kind.map(explained),
+        said,
+        run: None,
         facts,
         request: cut(&indented(&request)).0,
         text,
         is_cut,
     }
+}
+
+/// The text of a failed answer: that of its content, or the message of an error.
+fn said(answer: &str) -> Option<Words> {
+    let answer: Value = serde_json::from_str(answer).ok()?;
+    let content = answer.get("content").and_then(Value::as_array);
+    let of_content = content.into_iter().flatten().find_map(|block| block.get("text"));
+    let text = of_content.or_else(|| answer.get("message")).and_then(Value::as_str)?;
+    (!text.is_empty()).then(|| Words::new(text))
 }
 
 /// The beginning of a text, and true if that is not all of it.
@@ -216,6 +231,17 @@ fn explained(kind: CallErrorKind) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The reason of a failure is read out of the answer.
+    #[test]
+    fn the_text_of_a_failed_answer_is_found() {
+        let result = r#"{"content":[{"type":"image"},{"type":"text","text":"no file"}]}"#;
+        let error = r#"{"code":1,"message":"no tool"}"#;
+        for (answer, text) in [(result, Some("no file")), (error, Some("no tool")), ("x", None)] {
+            let found = said(answer);
+            assert_eq!(found.as_ref().map(Words::as_str), text);
+        }
+    }
 
     /// A long answer is cut between characters, and says so.
     #[test]

@@ -73,7 +73,7 @@ pub(super) async fn add(viewer: &Viewer<'_>, body: RequestBody) -> Answered {
 fn after(viewer: &Viewer<'_>, id: &str) -> String {
     let list = viewer.path("catalog");
     match viewer.nav.iter().any(|link| link.href == list) {
-        true => format!("{list}/{id}"),
+        true => format!("{list}/{id}?done=added"),
         false => address(viewer, &[("added", id)]),
     }
 }
@@ -95,7 +95,7 @@ fn gone() -> Problem {
 /// The sentence for a server that was added.
 pub(super) fn added(id: &str) -> Told {
     let id = Words::within(id, 64);
-    let sentence = format!("{id} is in the catalog, disabled until you enable it.");
+    let sentence = format!("{id} is in the catalog as a draft, disabled until you enable it.");
     Told { sentence: Words::new(&sentence), is_failure: false }
 }
 

@@ -12,7 +12,11 @@ use narthex_model::{
 };
 
 use super::{one::One, places::path};
-use crate::{Access, console::viewer::Viewer, routes::SEE_CATALOG};
+use crate::{
+    Access,
+    console::{rows, viewer::Viewer},
+    routes::SEE_CATALOG,
+};
 
 /// Longest time after a call at which its server still notes the failure.
 const NOTED_WITHIN: Duration = Duration::from_secs(1);
@@ -41,6 +45,8 @@ enum Place {
     Server,
     /// The lines that the server has written.
     Logs,
+    /// The requests that wait for a decision.
+    Approvals,
     /// The grants of the run.
     Grants,
     /// The definitions of the server under review.
@@ -121,9 +127,9 @@ fn of_check(failed: &Failed<'_>) -> Option<(String, &'static str, Place)> {
     Some(match failed.refused_by? {
         "grants" => (
             format!("{name} requires a grant, and the run has none that fits."),
-            "If the agent has asked, decide its request under Waiting for you. Otherwise grant \
-             the scope that the tool requires.",
-            Place::Grants,
+            "If the agent has asked, decide its request under Approvals. Otherwise grant the scope \
+             that the tool requires.",
+            Place::Approvals,
         ),
         "rules" => (
             match failed.rule {
@@ -163,8 +169,8 @@ fn of_kind(word: &str, server: &str, name: &str) -> Option<(String, &'static str
     Some(match kind {
         CallErrorKind::PermissionRequired => (
             format!("{name} requires a permission that the run does not have."),
-            "Decide the request of the agent under Waiting for you, or grant the scope.",
-            Place::Grants,
+            "Decide the request of the agent under Approvals, or grant the scope.",
+            Place::Approvals,
         ),
         CallErrorKind::AuthUnavailable => (
             format!("{server} has no usable credential, or waits for a person to sign in."),
@@ -235,10 +241,23 @@ fn place_of(
         let is_shown = viewer.sees_servers() && !server.is_empty();
         is_shown.then(|| Link { href, label: Words::new("Open its row") })
     };
+    let in_nav = |page: &str, label: &str| {
+        let href = viewer.path(page);
+        viewer.nav.iter().any(|known| known.href == href).then(|| link(href, label)).flatten()
+    };
     let command = |line: CommandLine| Some(line.in_workspace(here).to_string());
     match place {
         Place::Nowhere => (None, None),
-        Place::Server | Place::Logs => (row(), command(narthex("mcp logs {}", &[&server]))),
+        Place::Server => (row(), command(narthex("mcp logs {}", &[&server]))),
+        Place::Logs => {
+            let is_shown = viewer.may(Access::Operator) && row().is_some();
+            let log = is_shown.then(|| rows::path(viewer, server, "log"));
+            let log = log.and_then(|href| link(href, "Its log"));
+            (log.or_else(row), command(narthex("mcp logs {}", &[&server])))
+        }
+        Place::Approvals => {
+            (link(viewer.path("approvals"), "Approvals"), command(narthex("grants pending", &[])))
+        }
         Place::Grants => {
             let grants = path(viewer, one.id, "grants");
             (link(grants, "Grants of the run"), command(narthex("grants pending", &[])))
@@ -246,12 +265,14 @@ fn place_of(
         Place::Tools => (link(path(viewer, one.id, "tools"), "What it could see"), None),
         Place::Definitions if viewer.may(Access::Member(SEE_CATALOG)) => {
             let line = narthex("servers definitions {} --quarantined", &[&server]);
-            (None, command(line))
+            let page =
+                row().and_then(|_| link(rows::path(viewer, server, "definitions"), "Review"));
+            (page, command(line))
         }
         Place::Definitions => (None, None),
-        Place::Secrets => (None, command(narthex("secrets list", &[]))),
+        Place::Secrets => (in_nav("secrets", "Secrets"), command(narthex("secrets list", &[]))),
         Place::Usage => (None, command(narthex("usage", &[]))),
-        Place::Rules => (None, command(narthex("policy show", &[]))),
+        Place::Rules => (in_nav("policy", "Policy"), command(narthex("policy show", &[]))),
         Place::Contents => {
             let line = narthex("workspaces change {} --audit-contents on", &[&here]);
             (row(), failed.answer.is_none().then(|| line.to_string()))

@@ -51,6 +51,7 @@ pub(super) async fn tools(viewer: &Viewer<'_>) -> Answered {
         "The tools that were recorded for the run, and what it does not see.",
     );
     let mut frame = frame(viewer, head).await?;
+    frame.related = one.related(viewer);
     let top = one.top(viewer);
     let live = vec![frame::live(&frame), One::live(&top)];
     frame.live = Some(live::address(viewer, live, &one.with_path(viewer.query(&["after"])?)));
@@ -215,6 +216,7 @@ pub(super) async fn configuration(viewer: &Viewer<'_>) -> Answered {
         "What was frozen when the run began: secrets by their names alone.",
     );
     let mut frame = frame(viewer, head).await?;
+    frame.related = one.related(viewer);
     let top = one.top(viewer);
     let live = vec![frame::live(&frame), One::live(&top)];
     frame.live = Some(live::address(viewer, live, &one.with_path(query)));

@@ -110,6 +110,7 @@ async fn page(
         same: Some(Same::new(&command.to_string(), &request)),
     };
     let mut frame = frame(viewer, head).await?;
+    frame.related = one.related(viewer);
     frame.told = told;
     let top = one.top(viewer);
     let messages = Live { topic: &TOPIC, parts: parts_of(&read.list) };

@@ -1,7 +1,7 @@
 //! One run: its head, which is live on each of its pages, and its tabs.
 
 use narthex_console::{
-    html,
+    Related, html,
     pages::runs::{
         Link, RunStatus,
         tabs::{RunTabs, RunTop},
@@ -19,6 +19,7 @@ use crate::{
     Access,
     console::{
         answer::nothing,
+        links::Links,
         live::{Follows, Fragment, Live, RUN, Topic},
         viewer::Viewer,
     },
@@ -191,6 +192,19 @@ impl One {
             is_current: rest == current,
         };
         RunTabs { tabs: all.map(tab).to_vec() }
+    }
+
+    /// The pages that belong to the run.
+    pub(super) fn related(&self, viewer: &Viewer<'_>) -> Vec<Related> {
+        let run = self.id.to_text();
+        let links = Links::of(viewer).audit("Audit of this run", &[("run", &run)]);
+        let name = self.run.row.as_ref().map_or("", |row| row.agent.as_str());
+        if name.is_empty() {
+            return links.found();
+        }
+        let of_agent = &[("agent", name)];
+        let links = links.agent(name).runs(&format!("All runs of {name}"), of_agent);
+        links.requests(&format!("What {name} waits for"), of_agent).found()
     }
 
     /// The head as a live part.

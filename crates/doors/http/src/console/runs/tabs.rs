@@ -49,6 +49,7 @@ async fn framed(
     head: Head,
 ) -> Result<(narthex_console::Frame, narthex_console::pages::runs::tabs::RunTop), Problem> {
     let mut frame = frame(viewer, head).await?;
+    frame.related = one.related(viewer);
     let top = one.top(viewer);
     let live = vec![frame::live(&frame), One::live(&top)];
     frame.live = Some(live::address(viewer, live, &one.with_path(query)));
@@ -78,8 +79,11 @@ pub(super) async fn children(viewer: &Viewer<'_>) -> Answered {
     let list = RunList { rows: as_tree(&element(one.id), rows.iter().map(row).collect()) };
     let empty = Empty {
         title: "No children",
-        sentence: "This run has created no other run.".to_owned(),
-        example: None,
+        sentence:
+            "A child is a run that an agent has created for a part of its work. This run has \
+                   created no other run."
+                .to_owned(),
+        example: Some(command.to_string()),
         page: Some("docs/concepts/children.md"),
     };
     let tabs = one.tabs(viewer, "children");

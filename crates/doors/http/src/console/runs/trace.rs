@@ -79,6 +79,7 @@ pub(super) async fn show(viewer: &Viewer<'_>) -> Answered {
         )),
     };
     let mut frame = frame(viewer, head).await?;
+    frame.related = one.related(viewer);
     let top = one.top(viewer);
     let calls = Live { topic: &TOPIC, parts: parts_of(&one, &read, is_timeline) };
     let older = read.next.as_ref().map(|place| {
@@ -164,11 +165,20 @@ fn parts_of(one: &One, read: &Read, is_timeline: bool) -> Vec<Fragment> {
 
 fn none(one: &One, is_empty: bool) -> RunNone {
     let sentence = match one.is_over() {
-        true => "No call of the run fits, or none is stored any more.",
-        false => "No call fits yet. Calls appear here as they end.",
+        true => "A call of a tool is an entry here. None of this run fits, or none is stored now.",
+        false => "A call of a tool is an entry here, once it has ended. None of this run fits yet.",
     };
-    let empty =
-        Empty { title: "No calls", sentence: sentence.to_owned(), example: None, page: None };
+    let command = narthex("strace {}", &[&one.id]);
+    let command = match &one.run.row {
+        Some(row) => command.in_workspace(row.workspace.as_str()),
+        None => command,
+    };
+    let empty = Empty {
+        title: "No calls",
+        sentence: sentence.to_owned(),
+        example: Some(command.to_string()),
+        page: Some("docs/guides/watch-runs.md"),
+    };
     RunNone { id: "calls-none", empty: is_empty.then_some(empty) }
 }
 

@@ -5,7 +5,7 @@ use std::time::UNIX_EPOCH;
 use http::StatusCode;
 use narthex_console::{
     html,
-    pages::server::calls::{CallRow, ServerCallsPage},
+    pages::server::calls::{CallLinks, CallRow, ServerCallsPage},
     parts::{Empty, Filter, Moment, Same, Words},
 };
 use narthex_control::{AuditItem, AuditPage, AuditQuery};
@@ -17,6 +17,7 @@ use crate::{
     console::{
         answer::{self, Answered},
         frame::{Head, frame},
+        links::{self, Links},
         viewer::Viewer,
     },
     problem::Problem,
@@ -41,7 +42,7 @@ pub(super) async fn show(viewer: &Viewer<'_>) -> Answered {
     let path = Tabbed::Calls.path(viewer, &name);
     let show = shown(&query)?;
     let page = viewer.control().audit_list(&asked(viewer, &query)?).await?;
-    let found = Found::of(&page, &name, show);
+    let found = Found::of(&page, &name, show, &|item| links_of(viewer, item));
     let workspace = viewer.workspace.as_str();
     let command = narthex("audit list --kind {}", &[&KIND]).in_workspace(workspace);
     let head = Head {
@@ -54,8 +55,11 @@ pub(super) async fn show(viewer: &Viewer<'_>) -> Answered {
     };
     let next =
         found.next.as_ref().map(|after| spot::with(&path, &[("show", show), ("after", after)]));
+    let mut frame = frame(viewer, head).await?;
+    let all = &[("kind", KIND), ("server", &*name)];
+    frame.related = Links::of(viewer).audit("These calls in the audit", all).found();
     let page = ServerCallsPage {
-        frame: frame(viewer, head).await?,
+        frame,
         tabs: spot::tabs(viewer, &row, Tabbed::Calls),
         filters: SHOWN.map(|(word, label)| filter(&path, word, label, show)).to_vec(),
         searched: searched(&found, !query.text("after").is_empty()),
@@ -63,9 +67,11 @@ pub(super) async fn show(viewer: &Viewer<'_>) -> Answered {
         next,
         empty: Empty {
             title: "No call",
-            sentence: "None of the searched requests was one to this server.".to_owned(),
+            sentence: "A request of a client or a run to this server is a call. None of the \
+                       searched requests was one to this server."
+                .to_owned(),
             example: Some(narthex("tools {}", &[&name]).to_string()),
-            page: None,
+            page: Some("docs/reference/audit.md"),
         },
     };
     Ok(answer::page(StatusCode::OK, html(&page)))
@@ -123,7 +129,12 @@ struct Found {
 
 impl Found {
     /// Searches events, the newest first, until a page is full.
-    fn of(page: &AuditPage, server: &str, show: &str) -> Self {
+    fn of(
+        page: &AuditPage,
+        server: &str,
+        show: &str,
+        link: &dyn Fn(&AuditItem) -> CallLinks,
+    ) -> Self {
         let (mut calls, mut searched, mut last) = (Vec::new(), 0, None);
         for item in &page.items {
             if calls.len() == PAGE {
@@ -132,7 +143,7 @@ impl Found {
             searched += 1;
             last = Some(item);
             let is_its = item.event["server"].as_str() == Some(server);
-            calls.extend(is_its.then(|| call(item)).filter(|call| fits(call, show)));
+            calls.extend(is_its.then(|| call(item, link)).filter(|call| fits(call, show)));
         }
         let has_more = page.has_more || searched < page.items.len();
         let next = last.filter(|_| has_more).map(|item| audit_cursor(&item.place));
@@ -148,11 +159,21 @@ fn fits(call: &CallRow, show: &str) -> bool {
     }
 }
 
-fn call(item: &AuditItem) -> CallRow {
+/// The pages of a call's event and of its run.
+fn links_of(viewer: &Viewer<'_>, item: &AuditItem) -> CallLinks {
+    let run = item.event["run"].as_str().unwrap_or_default();
+    CallLinks {
+        event: viewer.path(&format!("audit/event?at={}", audit_cursor(&item.place))),
+        run: links::run(viewer, run),
+    }
+}
+
+fn call(item: &AuditItem, link: &dyn Fn(&AuditItem) -> CallLinks) -> CallRow {
     let event = &item.event;
     let text = |value: &Value| Words::new(value.as_str().unwrap_or_default());
     let outcome = event["outcome"].as_str().unwrap_or_default();
     CallRow {
+        links: link(item),
         at: Moment::new(item.place.happened_at),
         method: text(&event["details"]["method"]),
         item: text(&event["resource"]["id"]),
@@ -197,12 +218,14 @@ mod tests {
     /// R3: the page says how many requests it has searched, and leads on from the last one.
     #[test]
     fn r3_a_page_of_calls_says_what_was_searched() {
-        let found = Found::of(&page(60, "one"), "one", "");
+        let links = |_: &AuditItem| CallLinks::default();
+        let of = |server, show| Found::of(&page(60, server), "one", show, &links);
+        let found = of("one", "");
         assert_eq!((found.calls.len(), found.searched), (PAGE, 50));
         assert!(found.next.as_deref().is_some_and(|next| next.ends_with("-49-w")));
-        let failed = Found::of(&page(60, "one"), "one", "failed");
+        let failed = of("one", "failed");
         assert_eq!((failed.calls.len(), failed.searched, failed.next), (30, 60, None));
-        let other = Found::of(&page(60, "two"), "one", "");
+        let other = of("two", "");
         assert_eq!((other.calls.len(), other.searched), (0, 60));
         let words = searched(&other, false);
         assert_eq!(words.as_str(), "0 of the 60 newest requests of this workspace");

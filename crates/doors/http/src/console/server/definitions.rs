@@ -183,7 +183,7 @@ async fn read(
         accept: verb(viewer, row, query, "accept"),
         reject: verb(viewer, row, query, "reject"),
         next: None,
-        empty: empty(query),
+        empty: empty(query, &row.name),
     };
     if !row.is_pinned() {
         return Ok(unpinned(row, bare));
@@ -229,7 +229,7 @@ fn unpinned(row: &ServerRow, bare: DefinitionList) -> DefinitionList {
     let empty = Empty {
         title: "Nothing waits for a decision",
         sentence: "Definitions of this server are not reviewed.".to_owned(),
-        example: None,
+        example: Some(waiting(&row.name)),
         page: Some("docs/guides/review-definitions.md"),
     };
     let example = Some("\"pinDefinitions\": true".to_owned());
@@ -266,7 +266,12 @@ fn filters(path: &str, chosen: &str) -> Vec<Filter> {
     each.chain([filter(ALL, ALL)]).collect()
 }
 
-fn empty(query: &Query) -> Empty {
+/// The command that lists the definitions under review.
+fn waiting(server: &str) -> String {
+    narthex("servers definitions {} --quarantined", &[&server]).to_string()
+}
+
+fn empty(query: &Query, server: &str) -> Empty {
     let (title, sentence) = match query.text("review") {
         "" | "quarantined" => (
             "Nothing waits for a decision",
@@ -278,7 +283,7 @@ fn empty(query: &Query) -> Empty {
     Empty {
         title,
         sentence: sentence.to_owned(),
-        example: None,
+        example: Some(waiting(server)),
         page: Some("docs/guides/review-definitions.md"),
     }
 }

@@ -17,7 +17,9 @@ use crate::{
     Access,
     console::{
         answer::{self, Answered},
+        asked,
         frame::{self, Head, frame},
+        links::Links,
         live::{self, Follows, Fragment, Live, SERVER, Topic},
         rows,
         viewer::Viewer,
@@ -55,6 +57,10 @@ pub(super) async fn show(viewer: &Viewer<'_>) -> Answered {
     };
     let mut frame = frame(viewer, head).await?;
     frame.told = rows::told(query.text("done"), &name);
+    let of_it = &[("server", &*name)];
+    let related = Links::of(viewer).audit("Its events in the audit", of_it);
+    let table = asked::address(viewer, "tools", of_it);
+    frame.related = related.page(Access::Shared, "Its tools in the table", table).found();
     let live = vec![frame::live(&frame), Live { topic: &TOPIC, parts: vec![part(&now)] }];
     frame.live = Some(live::address(viewer, live, &query.with(SERVER, &name)));
     let page = ServerPage { frame, tabs: spot::tabs(viewer, &row, Tabbed::Overview), now };

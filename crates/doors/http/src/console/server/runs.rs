@@ -16,6 +16,7 @@ use crate::{
     console::{
         answer::{self, Answered},
         frame::{Head, frame},
+        links,
         viewer::Viewer,
     },
     problem::Problem,
@@ -90,6 +91,7 @@ fn having(viewer: &Viewer<'_>, run: &SeenRun, alias: &Alias) -> Option<RunRow> {
     };
     Some(RunRow {
         id: Words::new(&view.id.to_text()),
+        href: links::run(viewer, &view.id.to_text()),
         pid: pid.get(),
         agent: Words::new(agent),
         why,

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, cmp::Reverse, collections::HashSet};
 
-use narthex_model::{ErrorKind, NO_GATES, ToolScopes};
+use narthex_model::{ErrorKind, NO_GATES, ServerState, ToolScopes};
 use narthex_registry::{ServerRow, Snapshot};
 use narthex_wire::{Raw, estimated_tokens};
 
@@ -190,7 +190,7 @@ impl<'s> Listed<'s> {
         for (_, row) in rows::seen(viewer, snapshot) {
             if row.is_ready() && !row.is_overridden {
                 every.extend(tools_of(row));
-            } else if !row.is_overridden {
+            } else if !row.is_overridden && row.state != ServerState::Disabled {
                 unknown += 1;
             }
         }

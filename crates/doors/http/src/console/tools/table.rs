@@ -21,6 +21,7 @@ use crate::{
     console::{
         answer::{self, Answered},
         frame::{Head, frame},
+        rows,
         viewer::Viewer,
     },
     routes::RUN,
@@ -78,7 +79,7 @@ pub(super) async fn page(
         next: (first.saturating_add(PAGE) < fitting)
             .then(|| wanted.on_page(wanted.page.saturating_add(1)).address(viewer)),
         unknown: (listed.unknown > 0)
-            .then(|| Unknown { count: listed.unknown, href: viewer.path("servers") }),
+            .then(|| Unknown { count: listed.unknown, href: unready(viewer) }),
         batch: may_change.then(|| batch(viewer, fitting, &again)),
         empty: empty(viewer, &listed),
     };
@@ -106,7 +107,7 @@ fn row(viewer: &Viewer<'_>, one: &Shown<'_>, index: usize, again: &Again) -> Too
         pick,
         name: Words::within(one.name, NAME_MAX),
         server: Words::within(name, NAME_MAX),
-        server_href: server_href(viewer, name),
+        server_href: server_href(viewer, name, one.name),
         description: Words::within(&one.description(), DESCRIPTION_MAX),
         state: one.state.word(),
         scopes: one.scopes().iter().map(|scope| Words::new(scope.as_str())).collect(),
@@ -118,11 +119,16 @@ fn row(viewer: &Viewer<'_>, one: &Shown<'_>, index: usize, again: &Again) -> Too
     }
 }
 
-/// The list of servers with this one.
-fn server_href(viewer: &Viewer<'_>, name: &str) -> String {
+/// The list of the servers that are not ready.
+fn unready(viewer: &Viewer<'_>) -> String {
+    viewer.path(&format!("servers?state={}", rows::UNREADY))
+}
+
+/// The tool on the page of its server.
+fn server_href(viewer: &Viewer<'_>, name: &str, tool: &str) -> String {
     let mut written = form_urlencoded::Serializer::new(String::new());
-    written.append_pair("q", name);
-    viewer.path(&format!("servers?{}", written.finish()))
+    written.append_pair("q", tool);
+    format!("{}?{}", rows::path(viewer, name, "tools"), written.finish())
 }
 
 fn filters(viewer: &Viewer<'_>, wanted: &Wanted, listed: &Listed<'_>) -> Vec<Filter> {
@@ -169,12 +175,14 @@ fn batch(viewer: &Viewer<'_>, fitting: usize, again: &Again) -> Batch {
     });
     let act = Input::Choice { options: options.into() };
     let scope = Input::Line { value: again.scope.clone(), example: "linear.write".to_owned() };
-    let whole = format!("All {fitting} tools that fit the filters, on all pages");
+    let tools = if fitting == 1 { "The tool".to_owned() } else { format!("All {fitting} tools") };
+    let verb = if fitting == 1 { "fits" } else { "fit" };
+    let whole = format!("{tools} that {verb} the filters, on all pages");
     Batch {
         path: viewer.path("tools/change"),
         act: Field::new("act", "Change", act),
         scope: Field::new("scope", "Tool scope", scope)
-            .help("Only for “require a scope”: words with dots between them.")
+            .help("Only for “require a scope”: at least two words with a dot between, such as linear.write.")
             .fault(again.fault.as_deref()),
         whole: Field::new("whole", &whole, Input::Check { is_on: again.is_whole }),
     }
@@ -188,11 +196,16 @@ fn empty(viewer: &Viewer<'_>, listed: &Listed<'_>) -> Empty {
         page: None,
     };
     if !viewer.sees_servers() {
-        return nothing(
-            "No tools in this workspace",
-            "Runs of this workspace get their servers from its catalog. The tools of a run are \
-             known once it has begun.",
-        );
+        let list = narthex("servers list", &[]).in_workspace(viewer.workspace.as_str());
+        return Empty {
+            example: Some(list.to_string()),
+            page: Some("docs/guides/catalog.md"),
+            ..nothing(
+                "No tools in this workspace",
+                "Runs of this workspace get their servers from its catalog. The tools of a run \
+                 are known once it has begun.",
+            )
+        };
     }
     match listed.all {
         0 => Empty {

@@ -353,6 +353,42 @@ async fn a_refused_run_keeps_its_inputs() {
     assert_eq!((&*kept["prompt"], &*kept["scope.context_id"]), ("Sum it up", "ctx-9"));
 }
 
+/// X-E113, R7: a run without one of its secrets is refused by a sentence that names it, and the page
+/// leads to where it is set.
+#[tokio::test]
+async fn x_e113_a_missing_secret_is_set_from_the_refusal_of_a_run() {
+    let site = composed().await;
+    let browser = site.browser("ada").await;
+    assert_eq!(all(&browser.see(READER).await, "#unset a"), [""; 0]);
+    let path = format!("{API}/secrets/DOCS_KEY");
+    site.api.send("DELETE", &path, String::new()).await.succeeded();
+    let page = browser.see(READER).await;
+    let inputs = filled(&page, &[("scope.context_id", "ctx-9")]);
+    let refused = send(&browser, &format!("{READER}/start"), &inputs).await;
+    assert!(refused.status.is_client_error(), "{}", refused.status);
+    let shown = Html::parse_document(refused.text());
+    let told = all(&shown, "#told").concat();
+    assert!(told.contains("needs the secret `DOCS_KEY`"), "{told}");
+    assert_eq!(all(&shown, "#unset a"), ["Set DOCS_KEY"]);
+    let href = values(&shown, "#unset a", "href").remove(0);
+    let secrets = browser.see(&href).await;
+    assert!(all(&secrets, "#secret-DOCS_KEY").concat().contains("not set"));
+}
+
+/// The program that carries out the runs of an agent is one of the daemon's settings, or none.
+#[tokio::test]
+async fn an_agent_gets_an_executor_of_the_daemon() {
+    let site = site().await;
+    let browser = site.browser("ada").await;
+    for (chosen, stored) in [("crew", json!("crew")), ("", Value::Null)] {
+        let page = browser.see(READER).await;
+        assert_eq!(values(&page, "[name='executor'] option", "value"), ["", "crew"]);
+        let fields = filled(&page, &[("executor", chosen)]);
+        assert_eq!(press(&browser, READER, &fields, "save").await.0, 303);
+        assert_eq!(definition(&site, "agents/reader").await["executor"], stored);
+    }
+}
+
 /// X-E60: an agent with credentials in its environment has a badge, in the list and on its page.
 #[tokio::test]
 async fn x_e60_injected_credentials_have_a_badge() {

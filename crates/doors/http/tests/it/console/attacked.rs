@@ -172,6 +172,7 @@ pub(super) fn absent(value: &str) -> String {
 /// The fields of a form that would change something, beside the token.
 pub(super) fn fields(page: &str) -> &'static str {
     match page {
+        "add-server" => "name=forged&server=http%3A%2F%2F127.0.0.1%3A9%2Fmcp",
         "secrets/new" => "name=NEWKEY&value=a-value-of-a-form",
         "secrets/{secret}/set" => "value=a-value-of-a-form",
         "new-agent" | "new-capability" => "name=forged",
@@ -188,6 +189,7 @@ pub(super) fn fields(page: &str) -> &'static str {
         "policy/save" => "rules=%2F%2F+forged",
         "registry/add" => "name=com.example%2Fweather-00&version=latest&way=0&id=forged",
         "runs/{run}/message" => "text=forged",
+        "add-server" => "name=forged&server=http%3A%2F%2F127.0.0.1%3A9",
         "tools/change" => "act=hide&whole=on",
         "servers/{name}/definitions/accept" | "servers/{name}/definitions/reject" => "digest=ab",
         _ => "",

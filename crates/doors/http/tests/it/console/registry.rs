@@ -66,6 +66,7 @@ async fn a_server_becomes_a_disabled_draft() {
     let stored = site.api.get("/api/workspaces/default/mcp-servers/weather-07").await;
     assert_eq!(stored["definition"]["disabled"], true, "{stored}");
     assert_eq!(stored["definition"]["command"], "npx");
+    assert_eq!(added.headers["location"], "/w/default/catalog/weather-07?done=added");
     for id in ["weather-07", "No Id"] {
         let again = add("0", id).await;
         assert_eq!(again.status, StatusCode::UNPROCESSABLE_ENTITY, "{id}: {}", again.text());

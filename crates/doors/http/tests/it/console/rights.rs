@@ -21,7 +21,7 @@ const OWN: [&str; 2] = ["", ""];
 fn route_of(page: &str, method: &str) -> [&'static str; 2] {
     let first = page.split('/').next().unwrap();
     match (method, first) {
-        (_, "servers" | "tools" | "reload") => of_servers(page, method),
+        (_, "servers" | "tools" | "reload" | "add-server") => of_servers(page, method),
         (_, "catalog" | "registry" | "secrets") => of_catalog(page, method),
         (_, "capabilities" | "agents" | "new-capability" | "new-agent" | "play") => {
             of_agents(page, method)
@@ -58,6 +58,7 @@ fn unknown(page: &str, method: &str) -> ! {
 fn of_servers(page: &str, method: &str) -> [&'static str; 2] {
     match (method, page) {
         ("GET", "servers") => ["GET", "/api/servers"],
+        (_, "add-server") => ["PUT", "/api/servers/{name}"],
         ("POST", "reload") => ["POST", "/api/reload"],
         ("POST", "servers/{name}/disable") => ["POST", "/api/servers/{name}/disable"],
         ("POST", "servers/{name}/enable") => ["POST", "/api/servers/{name}/enable"],
@@ -70,6 +71,7 @@ fn of_servers(page: &str, method: &str) -> [&'static str; 2] {
         }
         ("GET", "servers/{name}/tools" | "tools") => ["GET", "/api/tools"],
         ("POST", "tools/change") => ["PATCH", "/api/servers/{name}"],
+        (_, "add-server") => ["PUT", "/api/servers/{name}"],
         ("GET", "servers/{name}/log" | "servers/{name}/log.txt") => {
             ["GET", "/api/servers/{name}/logs"]
         }

@@ -52,9 +52,9 @@ async fn runs_are_listed_and_filtered() {
         let page = browser.see(&format!("{RUNS}{query}")).await;
         all(&page, "#runs .title")
     };
-    assert_eq!(titles("").await, ["1 writer"]);
-    assert_eq!(titles("?status=running").await, ["1 writer"]);
-    assert_eq!(titles("?agent=writer").await, ["1 writer"]);
+    assert_eq!(titles("").await, ["Run 1: writer"]);
+    assert_eq!(titles("?status=running").await, ["Run 1: writer"]);
+    assert_eq!(titles("?agent=writer").await, ["Run 1: writer"]);
     assert!(titles("?agent=other").await.is_empty());
     assert!(titles("?status=ended").await.is_empty());
     assert!(titles(&format!("?parent={id}")).await.is_empty());

@@ -65,6 +65,53 @@ async fn parts_are_for_the_script() {
     assert!(!tools.text().contains("<html") && tools.text().contains("echo"));
 }
 
+/// E142, S27: a server is added from the page as by the command line. A refusal is at its field,
+/// stores nothing, and repeats no secret.
+#[tokio::test]
+async fn e142_a_server_is_added_from_the_page() {
+    const ADD: &str = "/w/default/add-server";
+    let site = site().await;
+    let browser = site.browser("ada").await;
+    let list = browser.see(LIST).await;
+    assert!(values(&list, ".head a", "href").contains(&ADD.to_owned()));
+    let csrf = values(&browser.see(ADD).await, "body", "data-csrf").remove(0);
+    let send = async |pairs: &[(&str, &str)]| {
+        let hex = |text: &str| text.bytes().map(|byte| format!("%{byte:02X}")).collect::<String>();
+        let pairs: Vec<_> =
+            pairs.iter().map(|(name, value)| format!("{name}={}", hex(value))).collect();
+        let body = format!("csrf={csrf}&{}", pairs.join("&"));
+        browser.post(ADD, super::FORM, body).send().await
+    };
+    let added = send(&[("name", "two"), ("server", "http://127.0.0.1:9/mcp")]).await;
+    assert_eq!(added.status, StatusCode::SEE_OTHER, "{}", added.text());
+    assert_eq!(added.headers["location"], format!("{LIST}/two?done=add").as_str());
+    let page = browser.see(&format!("{LIST}/two?done=add")).await;
+    assert!(all(&page, "#told").remove(0).starts_with("two is added"));
+
+    let secret = "API_KEY=canary-7";
+    let refusals = [
+        (vec![("name", "two"), ("server", "http://127.0.0.1:8/mcp")], "#f-name\\.fault"),
+        (vec![("name", "Three"), ("server", "http://127.0.0.1:8/mcp")], "#f-name\\.fault"),
+        (vec![("name", "three"), ("server", "")], "#f-server\\.fault"),
+        (vec![("name", "three"), ("server", "{\"url\": 1}")], "#f-server\\.fault"),
+        (vec![("name", "three"), ("server", "a"), ("variables", secret)], "#f-variables\\.fault"),
+    ];
+    for (pairs, fault) in refusals {
+        let refused = send(&pairs).await;
+        assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY, "{pairs:?}");
+        assert!(!refused.text().contains("canary"), "{pairs:?}");
+        let page = Html::parse_document(refused.text());
+        assert_eq!(all(&page, fault).len(), 1, "{pairs:?}");
+        assert_eq!(values(&page, "#f-name", "value"), [pairs[0].1]);
+    }
+    assert_eq!(
+        site.api.ask("GET", "/api/servers/three").send().await.status,
+        StatusCode::NOT_FOUND
+    );
+    let again = [("name", "two"), ("server", "http://127.0.0.1:8/mcp"), ("replace", "on")];
+    assert_eq!(send(&again).await.status, StatusCode::SEE_OTHER);
+}
+
 /// R1, R5: filters are in the address, shown, and searched on the server.
 #[tokio::test]
 async fn filters_are_in_the_address() {

@@ -1,0 +1,1 @@
+-- No row of its own: this step makes an index.
