@@ -271,7 +271,9 @@ async fn s27_the_master_key_is_changed_and_never_shown() {
     let secret = fs::read_to_string(file).unwrap();
     let answer = browser.look("/operator/keys").await;
     let (text, page) = (answer.text(), Html::parse_document(answer.text()));
-    assert!(secret.split_whitespace().all(|key| !text.contains(key)) && !secret.is_empty());
+    // The file has comments as well.
+    let keys: Vec<_> = secret.split_whitespace().filter(|word| word.len() == 64).collect();
+    assert!(keys.len() == 1 && !text.contains(keys[0]));
     assert!(!text.contains("canary-value") && text.contains("master.key"));
     let first = known["keys"][0]["id"].as_str().unwrap().to_owned();
     assert_eq!(all(&page, "#keys .title"), [first.clone()]);
@@ -316,7 +318,7 @@ async fn e118_files_are_shown_with_their_faults() {
     assert_eq!(all(&page, "#files .badge"), ["in use", "refused"]);
     let reason = all(&page, "#files .reason").remove(0);
     assert!(reason.contains("line 2"), "{reason}");
-    fs::write(of("workspace"), "{}").unwrap();
+    fs::write(of("workspace"), r#"{"servers":{}}"#).unwrap();
     browser.press("/operator/files/reload").await;
     let page = browser.see("/operator/files?done=reload").await;
     assert_eq!(all(&page, "#told"), ["The files were read again."]);
