@@ -94,7 +94,8 @@ impl Off {
     pub fn sentence(&self) -> &'static str {
         match self.is_draft {
             true => {
-                "It was added disabled, and nothing has changed it since: runs do not get it                  before it is enabled."
+                "It was added disabled, and nothing has changed it since: runs do not get it \
+                 before it is enabled."
             }
             false => "Runs do not get it before it is enabled.",
         }

@@ -39,7 +39,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
     )
     .gives(of::<shapes::KeyRotation>())
     .refuses(&[429]),
-    get("/api/secrets/keys", "key_list", "Lists the master keys, without their bytes")
+    get("/api/secrets/keys", "key_show", "Shows the master keys, without their bytes")
         .gives(of::<shapes::MasterKeys>()),
     get("/api/daemon", "daemon_show", "Shows the daemon, its store and its numbers")
         .gives(of::<shapes::Daemon>()),

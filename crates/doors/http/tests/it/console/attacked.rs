@@ -189,7 +189,6 @@ pub(super) fn fields(page: &str) -> &'static str {
         "policy/save" => "rules=%2F%2F+forged",
         "registry/add" => "name=com.example%2Fweather-00&version=latest&way=0&id=forged",
         "runs/{run}/message" => "text=forged",
-        "add-server" => "name=forged&server=http%3A%2F%2F127.0.0.1%3A9",
         "tools/change" => "act=hide&whole=on",
         "servers/{name}/definitions/accept" | "servers/{name}/definitions/reject" => "digest=ab",
         _ => "",

@@ -81,7 +81,9 @@ impl Full {
     /// The pages of the site, below the workspace.
     fn pages(&self) -> Vec<String> {
         let is_shown = |path: &str| {
-            !FILES.contains(&path) && !is_of_an_agent(path) && !path.contains("{session}")
+            let is_one_of_settings = path.starts_with("settings/") && path.contains('{');
+            let is_elsewhere = is_one_of_settings || path.contains("{session}");
+            !FILES.contains(&path) && !is_of_an_agent(path) && !is_elsewhere
         };
         let each = pages().filter(|(path, method, _)| *method == "GET" && is_shown(path));
         let mut all: Vec<_> = each.map(|(path, ..)| filled("default", path)).collect();

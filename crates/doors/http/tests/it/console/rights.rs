@@ -71,7 +71,6 @@ fn of_servers(page: &str, method: &str) -> [&'static str; 2] {
         }
         ("GET", "servers/{name}/tools" | "tools") => ["GET", "/api/tools"],
         ("POST", "tools/change") => ["PATCH", "/api/servers/{name}"],
-        (_, "add-server") => ["PUT", "/api/servers/{name}"],
         ("GET", "servers/{name}/log" | "servers/{name}/log.txt") => {
             ["GET", "/api/servers/{name}/logs"]
         }
