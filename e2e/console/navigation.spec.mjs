@@ -1,4 +1,4 @@
-// The navigation: groups that open by keyboard, on a desk and on a phone, with and without a script.
+// The navigation: groups that open by keyboard, on a desk and on a phone, also without a script.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';

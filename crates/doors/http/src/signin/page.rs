@@ -128,7 +128,8 @@ pub(super) fn account(shown: &Shown<'_>) -> Response {
             "<p id=\"told\" role=\"alert\"></p>\n\
              <a class=\"button\" href=\"/\">Open the console</a>\n\
              <form method=\"post\" action=\"/signout\">\
-             <input type=\"hidden\" name=\"csrf\" value=\"{csrf}\"><button>Sign out</button></form>\n"
+             <input type=\"hidden\" name=\"csrf\" value=\"{csrf}\">\
+             <button>Sign out</button></form>\n"
         ),
     );
     html(StatusCode::OK, "Signed in", &format!(" data-csrf=\"{csrf}\""), &main)

@@ -178,12 +178,12 @@ fn batch(viewer: &Viewer<'_>, fitting: usize, again: &Again) -> Batch {
     let tools = if fitting == 1 { "The tool".to_owned() } else { format!("All {fitting} tools") };
     let verb = if fitting == 1 { "fits" } else { "fit" };
     let whole = format!("{tools} that {verb} the filters, on all pages");
+    let rule = "Only for “require a scope”: at least two words with a dot between, such as \
+                linear.write.";
     Batch {
         path: viewer.path("tools/change"),
         act: Field::new("act", "Change", act),
-        scope: Field::new("scope", "Tool scope", scope)
-            .help("Only for “require a scope”: at least two words with a dot between, such as linear.write.")
-            .fault(again.fault.as_deref()),
+        scope: Field::new("scope", "Tool scope", scope).help(rule).fault(again.fault.as_deref()),
         whole: Field::new("whole", &whole, Input::Check { is_on: again.is_whole }),
     }
 }

@@ -353,8 +353,8 @@ async fn a_refused_run_keeps_its_inputs() {
     assert_eq!((&*kept["prompt"], &*kept["scope.context_id"]), ("Sum it up", "ctx-9"));
 }
 
-/// X-E113, R7: a run without one of its secrets is refused by a sentence that names it, and the page
-/// leads to where it is set.
+/// X-E113, R7: a run without one of its secrets is refused by a sentence that names it, and the
+/// page leads to where it is set.
 #[tokio::test]
 async fn x_e113_a_missing_secret_is_set_from_the_refusal_of_a_run() {
     let site = composed().await;

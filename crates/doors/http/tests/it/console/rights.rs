@@ -262,7 +262,7 @@ async fn s18_live_parts_are_for_those_who_may_open_their_page() {
         ("topics=servers".to_owned(), vec![]),
         ("topics=definitions&server=one".to_owned(), vec![]),
         ("topics=waits,home".to_owned(), vec!["admin", "author", "runner", "auditor"]),
-        // What may be seen comes first: one part that may not be seen refuses all.
+        // One part that may not be seen refuses all, also after parts that may be seen.
         (format!("topics=waits,log&server=one&run={run}"), vec![]),
     ];
     for (name, role) in [("amy", "admin"), ("bob", "author"), ("cem", "runner"), ("dan", "auditor")]
