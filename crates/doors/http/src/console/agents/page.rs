@@ -156,14 +156,7 @@ pub(super) async fn render(viewer: &Viewer<'_>, mut open: Open) -> Answered {
         is_forced: !open.breaks.is_empty(),
         breaks: std::mem::take(&mut open.breaks),
     });
-    let injected = match open.kind {
-        CatalogKind::Agent => {
-            let names = viewer.control().env_names(&viewer.workspace).await?;
-            let names = names.of_agent(&open.object.id);
-            names.iter().map(|name| Words::new(&name.to_string())).collect()
-        }
-        CatalogKind::Capability | CatalogKind::Server => Vec::new(),
-    };
+    let injected = injected(viewer, &open).await?;
     let mut frame = frame(viewer, head(viewer, &open, is_author)).await?;
     frame.told = open.told;
     frame.related = related(viewer, open.kind, &open.object.id);
@@ -173,6 +166,16 @@ pub(super) async fn render(viewer: &Viewer<'_>, mut open: Open) -> Answered {
     let unset = unset(viewer, merged.as_ref());
     let page = AgentPage { frame, injected, faults: lines, unset, form, effective, delete, back };
     Ok(answer::page(open.status, html(&page)))
+}
+
+/// The names of the variables that operators inject into the runs of an agent.
+async fn injected(viewer: &Viewer<'_>, open: &Open) -> Result<Vec<Words>, Problem> {
+    if open.kind != CatalogKind::Agent {
+        return Ok(Vec::new());
+    }
+    let names = viewer.control().env_names(&viewer.workspace).await?;
+    let names = names.of_agent(&open.object.id);
+    Ok(names.iter().map(|name| Words::new(&name.to_string())).collect())
 }
 
 /// The runs, grants and requests of an agent, or the agents with a capability; and the events.

@@ -84,9 +84,8 @@ pub(super) async fn set_events(viewer: &Viewer<'_>, body: RequestBody) -> Answer
         return ask(viewer, "Keep events for less time?", effects, facts, form).await;
     }
     let value = days.map_or_else(|| json!(text), |days| json!(days));
-    let faults = match change(viewer, EVENTS, &value).await? {
-        None => return tab::done(viewer, TAB, "events", ""),
-        Some(faults) => faults,
+    let Some(faults) = change(viewer, EVENTS, &value).await? else {
+        return tab::done(viewer, TAB, "events", "");
     };
     let values = Values { events: text, ..Values::now(viewer).await? };
     made(viewer, &values, &faults)?.answer(viewer).await
