@@ -108,7 +108,7 @@ fn empty() -> Empty {
     Empty {
         title: "No file is followed",
         sentence: "The daemon was started without files of servers.".to_owned(),
-        example: Some(narthex("mcp add NAME URL", &[]).to_string()),
+        example: Some(narthex("mcp add git -- uvx mcp-server-git", &[]).to_string()),
         page: Some("docs/reference/configuration.md"),
     }
 }
