@@ -292,7 +292,7 @@ async fn s27_the_master_key_is_changed_and_never_shown() {
     assert!(now["keys"][0]["made_at"].is_string(), "{now}");
     assert_eq!(all(&page, "#keys .title"), [now["keys"][0]["id"].as_str().unwrap()]);
     let audit = site.api.get("/api/audit?kind=vault.key.rotated").await;
-    assert_eq!(audit["items"][0]["actor"]["id"], site.ada.as_str());
+    assert_eq!(audit["items"][0]["actor"]["id"], "ada");
     assert!(browser.look("/operator/keys?done=other").await.status.is_client_error());
 }
 
