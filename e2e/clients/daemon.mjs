@@ -6,7 +6,8 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 
 const LISTENING_MS = 20_000;
-const STOPPED_MS = 10_000;
+// A daemon that ends waits for open requests.
+const STOPPED_MS = 30_000;
 const POLL_MS = 40;
 const ROUNDS = 3;
 

@@ -57,6 +57,7 @@ async function watched(page) {
 
 /** Signs in from the row of the server. */
 async function signedIn(page, name) {
+  const list = page.url();
   await row(page).getByRole('button', { name: 'Authorize', exact: true }).click();
   await page.getByRole('heading', { name: `Sign in to ${NAME}`, level: 1 }).waitFor();
   await person.looks(`flow-onward-${name}`);
@@ -71,7 +72,7 @@ async function signedIn(page, name) {
     await page.waitForURL((address) => address.href !== here);
   }
   await person.looks(`flow-signed-in-${name}`);
-  await page.getByRole('link', { name: 'Back to Connected services' }).click();
+  await page.goto(list);
   await page.getByRole('heading', { name: 'Connected services', level: 1 }).waitFor();
   await badge(page).getByText('ready', { exact: true }).waitFor();
 }

@@ -46,7 +46,7 @@ async function ofRun(options) {
   const person = await opened(options);
   const { page } = person;
   await page.locator('#filter').focus();
-  await person.tabTo(`${run.pid} `);
+  await person.tabTo(`Run ${run.pid}`);
   await page.keyboard.press('Enter');
   await page.locator('#calls li').first().waitFor();
   return person;

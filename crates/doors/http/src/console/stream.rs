@@ -8,6 +8,7 @@ use std::{
 };
 
 use http::request::Parts;
+use narthex_console::NavLink;
 use narthex_control::Control;
 use narthex_events::{EventKind, Follower};
 use narthex_model::{ErrorKind, RunId, WorkspaceId};
@@ -88,6 +89,7 @@ async fn stream(viewer: &Viewer<'_>) -> Answered {
         control: viewer.control().clone(),
         parts: viewer.browser.parts.clone(),
         workspace: viewer.workspace.clone(),
+        nav: viewer.nav.clone(),
         changes: door.gateway.registry().changes(),
         requests: requests(viewer, &topics).await?,
         runs: follows(&topics, Follows::Runs).then(|| door.gateway.runs().changes()),
@@ -167,6 +169,8 @@ struct Watching {
     control: Control,
     parts: Parts,
     workspace: WorkspaceId,
+    /// The pages to which parts may lead. Each page checks its human anew.
+    nav: Vec<NavLink>,
     query: Query,
     topics: Vec<&'static Topic>,
     changes: watch::Receiver<u64>,
@@ -223,7 +227,8 @@ impl Watching {
             BrowserRequest { door: &self.door, control: &self.control, parts: &self.parts };
         let (token, signed_in) = browser.session().ok()??;
         let csrf = self.control.form_token(token);
-        let place = Place { workspace: self.workspace.clone(), segments: [""; 2], nav: Vec::new() };
+        let (workspace, nav) = (self.workspace.clone(), self.nav.clone());
+        let place = Place { workspace, segments: [""; 2], nav };
         let mut viewer = Viewer::new(&self.door, browser, place, signed_in, csrf);
         viewer.recent = self.recent.iter().cloned().collect();
         match fragments(&viewer, &self.topics, &self.query).await {

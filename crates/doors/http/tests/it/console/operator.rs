@@ -276,7 +276,7 @@ async fn s27_the_master_key_is_changed_and_never_shown() {
     assert!(keys.len() == 1 && !text.contains(keys[0]));
     assert!(!text.contains("canary-value") && text.contains("master.key"));
     let first = known["keys"][0]["id"].as_str().unwrap().to_owned();
-    assert_eq!(all(&page, "#keys .title"), [first.clone()]);
+    assert_eq!(all(&page, "#keys .title"), std::slice::from_ref(&first));
     assert_eq!(all(&page, "#keys .badge"), ["current: seals"]);
     let facts = all(&page, "#keys .facts").remove(0);
     assert!(facts.contains("seals 1 stored value") && facts.contains("unknown time"), "{facts}");
