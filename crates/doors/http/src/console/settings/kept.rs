@@ -193,7 +193,7 @@ fn days_words(days: u64) -> String {
 }
 
 fn command(viewer: &Viewer<'_>) -> CommandLine {
-    narthex("workspaces change {} --events-kept-days DAYS", &[&viewer.workspace])
+    narthex("workspaces change {} --events-kept-days 30", &[&viewer.workspace])
 }
 
 fn made(viewer: &Viewer<'_>, values: &Values, faults: &Faults) -> Result<Made, Problem> {

@@ -165,7 +165,7 @@ fn roles_of(viewer: &Viewer<'_>, one: &Account, chosen: &Roles, faults: &Faults)
         viewer,
         &format!("Roles of {name}"),
         "What this member may do in the workspace.",
-        narthex("members set {} ROLES", &[&name]),
+        narthex("members set {} author", &[&name]),
         &tab::request(viewer, "PUT", &rest),
     );
     let mut facts = vec![
@@ -253,7 +253,7 @@ fn adding(viewer: &Viewer<'_>, name: &str, chosen: &Roles, faults: &Faults) -> M
         viewer,
         "Add a member",
         "A human or a service gets roles in this workspace.",
-        narthex("members set NAME ROLES", &[]),
+        narthex("members set NAME author", &[]),
         &tab::request(viewer, "PUT", "/members/NAME"),
     );
     let is_operator = viewer.principal.is_operator();

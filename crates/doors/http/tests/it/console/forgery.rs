@@ -308,6 +308,19 @@ fn stays_here(answer: &Answer, place: &str) {
     }
 }
 
+/// Number of pages that a parameter with an address elsewhere shows. Most pages refuse it.
+async fn shown_with(browser: &Browser<'_>, path: &str, name: &str) -> usize {
+    for (count, value) in ELSEWHERE.iter().enumerate() {
+        let value: String = value.bytes().map(|byte| format!("%{byte:02X}")).collect();
+        let answer = browser.look(&format!("{path}?{name}={value}")).await;
+        stays_here(&answer, &format!("{path}?{name}"));
+        if answer.status != StatusCode::OK {
+            return count;
+        }
+    }
+    ELSEWHERE.len()
+}
+
 /// S7: no parameter of an address becomes a link, a form or a redirect to another site.
 #[tokio::test]
 async fn s7_no_parameter_leads_elsewhere() {
@@ -319,12 +332,7 @@ async fn s7_no_parameter_leads_elsewhere() {
     for (page, _, _) in lists {
         let path = all.path("default", page);
         for name in PARAMETERS {
-            for value in ELSEWHERE {
-                let value: String = value.bytes().map(|byte| format!("%{byte:02X}")).collect();
-                let answer = browser.look(&format!("{path}?{name}={value}")).await;
-                stays_here(&answer, &format!("{page}?{name}"));
-                shown += usize::from(answer.status == StatusCode::OK);
-            }
+            shown += shown_with(&browser, &path, name).await;
         }
     }
     assert!(shown > 20, "{shown}");
