@@ -209,7 +209,7 @@ async fn made(
         viewer,
         &title,
         "A place to which agents post. Its address and its key are secrets.",
-        narthex("channels set {} --provider PROVIDER", &[&name]),
+        narthex("channels set {} --provider log", &[&name]),
         &tab::request(viewer, "PUT", &format!("/channels/{name}")),
     );
     let fields = fields(&Secrets::read(viewer).await?, values, faults, row.is_some());
