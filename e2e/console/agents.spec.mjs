@@ -25,17 +25,10 @@ const SERVER = {
 let site;
 before(async () => {
   site = await Site.start('agents', {});
-  await done('PUT', `${API}/secrets/DOCS_KEY`, { value: 'canary-5b2d' });
-  await done('POST', `${API}/mcp-servers`, SERVER);
+  await site.done('PUT', `${API}/secrets/DOCS_KEY`, { value: 'canary-5b2d' });
+  await site.done('POST', `${API}/mcp-servers`, SERVER);
 });
 after(() => site?.stop());
-
-async function done(method, path, body) {
-  const answer = await site.daemon.api(path, method, body);
-  const told = `${method} ${path}: ${answer.status} ${JSON.stringify(answer.body)}`;
-  assert.ok(answer.status < 300, told);
-  return answer.body;
-}
 
 /** Opens a page of the navigation by keyboard. */
 async function opened(name, options) {
@@ -168,7 +161,7 @@ test('everything works without a script', async () => {
   await page.getByText('No server is attached here.').waitFor();
   await page.getByRole('button', { name: 'Start a run' }).click();
   await page.waitForURL('**/runs/run_*');
-  const runs = await done('GET', `${API}/runs`);
+  const runs = await site.done('GET', `${API}/runs`);
   assert.ok(runs.items.some((run) => run.agent_name === 'plain'));
 });
 

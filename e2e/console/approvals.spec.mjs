@@ -16,34 +16,20 @@ before(async () => {
   await site.until('small', 'ready');
   const { args } = entry();
   const notes = { command: node(), args, tool_scopes: { status: 'notes.read' } };
-  await done('PUT', `${HERE}/mcp-servers/notes`, notes);
+  await site.done('PUT', `${HERE}/mcp-servers/notes`, notes);
   const writer = { mcpServers: { notes: { ref: 'notes' } }, builtin: 'all' };
-  await done('PUT', `${HERE}/agents/writer`, writer);
-  run = await done('POST', `${HERE}/runs`, { type: 'start_session', agent_name: 'writer' });
-  const refused = await call('notes', 'status', {});
+  await site.done('PUT', `${HERE}/agents/writer`, writer);
+  run = await site.done('POST', `${HERE}/runs`, { type: 'start_session', agent_name: 'writer' });
+  const refused = await site.call(run, 'notes', 'status', {});
   assert.match(JSON.stringify(refused), /permission_required/);
 });
 after(() => site?.stop());
-
-async function done(method, path, body) {
-  const answer = await site.daemon.api(path, method, body);
-  assert.ok(answer.status < 300, `${path}: ${answer.status} ${JSON.stringify(answer.body)}`);
-  return answer.body;
-}
-
-/** A call of the run. */
-async function call(server, tool, body) {
-  const headers = { authorization: `Bearer ${run.token}`, 'content-type': 'application/json' };
-  const url = `${site.daemon.url}/mcp/${server}/tools/${tool}`;
-  const answer = await fetch(url, { method: 'POST', headers, body: JSON.stringify(body) });
-  return answer.json();
-}
 
 /** The agent asks. Gives the id of its request. */
 async function ask(more = {}) {
   asks += 1;
   const details = { scope: `notes.scope${asks}`, ...more };
-  const asked = await call('narthex', 'request_grant', {
+  const asked = await site.call(run, 'narthex', 'request_grant', {
     request_id: `ask-${asks}`,
     grant_type: 'tool_scope',
     scope: 'session',
@@ -157,7 +143,8 @@ test('an approval with a passkey proves a human', async () => {
   const granted = body.items.find((one) => one.details.scope === 'notes.read');
   assert.equal(granted.is_advisory, false);
   assert.equal(granted.counts, true);
-  assert.doesNotMatch(JSON.stringify(await call('notes', 'status', {})), /permission_required/);
+  const answer = await site.call(run, 'notes', 'status', {});
+  assert.doesNotMatch(JSON.stringify(answer), /permission_required/);
   assert.deepEqual(person.faults, []);
 
   await page.getByRole('link', { name: 'The grant' }).click();
@@ -166,6 +153,6 @@ test('an approval with a passkey proves a human', async () => {
   await person.tabTo('Revoke');
   await page.keyboard.press('Enter');
   await page.locator('#told').getByText('The grant is revoked.').waitFor();
-  assert.match(JSON.stringify(await call('notes', 'status', {})), /permission_required/);
+  assert.match(JSON.stringify(await site.call(run, 'notes', 'status', {})), /permission_required/);
   assert.deepEqual(person.faults, []);
 });

@@ -15,10 +15,10 @@ let person;
 before(async () => {
   site = await Site.start('passkey', {});
   const notes = { command: node(), args: entry().args, tool_scopes: { status: SCOPE } };
-  await done('PUT', `${HERE}/mcp-servers/notes`, notes);
-  await done('PUT', `${HERE}/agents/writer`, { mcpServers: { notes: { ref: 'notes' } } });
-  run = await done('POST', `${HERE}/runs`, { type: 'start_session', agent_name: 'writer' });
-  const asked = await call('narthex', 'request_grant', {
+  await site.done('PUT', `${HERE}/mcp-servers/notes`, notes);
+  await site.done('PUT', `${HERE}/agents/writer`, { mcpServers: { notes: { ref: 'notes' } } });
+  run = await site.done('POST', `${HERE}/runs`, { type: 'start_session', agent_name: 'writer' });
+  const asked = await site.call(run, 'narthex', 'request_grant', {
     request_id: 'the-first',
     grant_type: 'tool_scope',
     scope: 'session',
@@ -28,20 +28,6 @@ before(async () => {
   assert.equal(asked.structuredContent?.status, 'pending', JSON.stringify(asked));
 });
 after(() => site?.stop());
-
-async function done(method, path, body) {
-  const answer = await site.daemon.api(path, method, body);
-  assert.ok(answer.status < 300, `${path}: ${answer.status} ${JSON.stringify(answer.body)}`);
-  return answer.body;
-}
-
-/** A call of the run. */
-async function call(server, tool, body) {
-  const headers = { authorization: `Bearer ${run.token}`, 'content-type': 'application/json' };
-  const url = `${site.daemon.url}/mcp/${server}/tools/${tool}`;
-  const answer = await fetch(url, { method: 'POST', headers, body: JSON.stringify(body) });
-  return answer.json();
-}
 
 test('the first visit offers a passkey', async () => {
   person = await site.person({ viewport: PHONE });
@@ -84,9 +70,10 @@ test('an approval after it proves a human', async () => {
   await page.getByRole('heading', { name: 'Approved', level: 1 }).waitFor();
   await page.getByText('proved that a human approved it').waitFor();
   await person.looks('passkey-approved');
-  const { items } = await done('GET', `${HERE}/grants`);
+  const { items } = await site.done('GET', `${HERE}/grants`);
   const { is_advisory: isAdvisory, counts } = items.find((one) => one.details.scope === SCOPE);
   assert.deepEqual({ isAdvisory, counts }, { isAdvisory: false, counts: true });
-  assert.doesNotMatch(JSON.stringify(await call('notes', 'status', {})), /permission_required/);
+  const answer = await site.call(run, 'notes', 'status', {});
+  assert.doesNotMatch(JSON.stringify(answer), /permission_required/);
   assert.deepEqual(person.faults, []);
 });

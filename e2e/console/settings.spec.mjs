@@ -22,19 +22,15 @@ let site;
 before(async () => {
   site = await Site.start('settings', { small: entry() });
   await site.until('small', 'ready');
-  await done('/secrets/OPS_URL', 'PUT', { value: URL_VALUE });
-  await done('/secrets/OPS_KEY', 'PUT', { value: 'canary-4712' });
+  await site.done('PUT', `${HERE}/secrets/OPS_URL`, { value: URL_VALUE });
+  await site.done('PUT', `${HERE}/secrets/OPS_KEY`, { value: 'canary-4712' });
   const secrets = { url: '${OPS_URL}', signing_key: '${OPS_KEY}' };
-  await done('/channels/team', 'PUT', { provider: 'webhook', ...secrets });
-  await done('/webhooks/ops', 'PUT', secrets);
-  await done('/service-tokens', 'POST', { service: 'ci', roles: ['runner'], label: 'build' });
+  await site.done('PUT', `${HERE}/channels/team`, { provider: 'webhook', ...secrets });
+  await site.done('PUT', `${HERE}/webhooks/ops`, secrets);
+  const token = { service: 'ci', roles: ['runner'], label: 'build' };
+  await site.done('POST', `${HERE}/service-tokens`, token);
 });
 after(() => site?.stop());
-
-async function done(path, method, body) {
-  const { status } = await site.daemon.api(`${HERE}${path}`, method, body);
-  assert.ok(status < 300, `${path}: ${status}`);
-}
 
 async function opened(options) {
   const person = await site.person(options);

@@ -82,6 +82,22 @@ export class Site {
     return person;
   }
 
+  /** The answer of the API to a request that has to succeed. */
+  async done(method, path, body) {
+    const answer = await this.daemon.api(path, method, body);
+    const told = `${method} ${path}: ${answer.status} ${JSON.stringify(answer.body)}`;
+    assert.ok(answer.status < 300, told);
+    return answer.body;
+  }
+
+  /** The answer to a call of a tool with the token of a run. */
+  async call(run, server, tool, body) {
+    const headers = { authorization: `Bearer ${run.token}`, 'content-type': 'application/json' };
+    const url = `${this.daemon.url}/mcp/${server}/tools/${tool}`;
+    const answer = await fetch(url, { method: 'POST', headers, body: JSON.stringify(body) });
+    return answer.json();
+  }
+
   async stop() {
     await this.browser.close();
     await this.daemon.stop();

@@ -3,16 +3,16 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    time::{SystemTime, UNIX_EPOCH},
+    time::SystemTime,
 };
 
 use narthex_audit::kind;
 use narthex_model::{KeyId, WorkspaceId};
-use narthex_traffic::{MeterKey, MeterKind};
+use narthex_traffic::MeterKind;
 use narthex_vault::KeyInUse;
 use serde_json::Value;
 
-use crate::{AuditQuery, Control, ControlError};
+use crate::{AuditQuery, Control, ControlError, traffic::key};
 
 /// Largest number of changes of the master key that are looked at.
 const CHANGES: u32 = 100;
@@ -89,11 +89,7 @@ impl<'c> Installation<'c> {
         }
         let used = |one: &narthex_store::Workspace| {
             let stored = counts.get(&one.id).copied().unwrap_or_default();
-            let key = MeterKey {
-                workspace: one.id.clone(),
-                kind: MeterKind::Workspace,
-                name: one.id.as_str().into(),
-            };
+            let key = key(&one.id, MeterKind::Workspace, one.id.as_str());
             let counted = meters.find(&key).map_or(0, |meter| meter.calls(day));
             WorkspaceUse {
                 id: one.id.clone(),
@@ -153,18 +149,8 @@ impl<'c> Installation<'c> {
 
     /// The times of the changes that made keys, by the keys' ids.
     async fn keys_made(&self) -> Result<HashMap<String, SystemTime>, ControlError> {
-        let query = AuditQuery {
-            workspace: None,
-            actor: String::new(),
-            resource: String::new(),
-            run: String::new(),
-            kind: kind::KEY_ROTATED.to_owned(),
-            since: UNIX_EPOCH,
-            until: None,
-            is_ascending: false,
-            after: None,
-            limit: CHANGES,
-        };
+        let query =
+            AuditQuery { kind: kind::KEY_ROTATED.to_owned(), ..AuditQuery::newest(None, CHANGES) };
         let page = match self.control.audit_list(&query).await {
             Ok(page) => page,
             Err(ControlError::NoAudit) => return Ok(HashMap::new()),

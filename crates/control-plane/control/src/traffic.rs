@@ -344,7 +344,7 @@ fn count(meter: &Meter, day: u32, more: i64) -> CallCount {
     CallCount { workspace, day, kind, name, calls: more }
 }
 
-fn key(workspace: &WorkspaceId, kind: MeterKind, name: &str) -> MeterKey {
+pub(crate) fn key(workspace: &WorkspaceId, kind: MeterKind, name: &str) -> MeterKey {
     MeterKey { workspace: workspace.clone(), kind, name: name.into() }
 }
 

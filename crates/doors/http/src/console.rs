@@ -33,6 +33,7 @@ mod rows;
 mod runs;
 mod search;
 mod secrets;
+mod sent;
 mod server;
 mod servers;
 mod settings;

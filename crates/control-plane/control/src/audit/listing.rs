@@ -35,6 +35,25 @@ pub struct AuditQuery {
     pub limit: u32,
 }
 
+impl AuditQuery {
+    /// The newest `limit` events of a workspace, or of the installation without one.
+    #[must_use]
+    pub fn newest(workspace: Option<WorkspaceId>, limit: u32) -> Self {
+        Self {
+            workspace,
+            actor: String::new(),
+            resource: String::new(),
+            run: String::new(),
+            kind: String::new(),
+            since: SystemTime::UNIX_EPOCH,
+            until: None,
+            is_ascending: false,
+            after: None,
+            limit,
+        }
+    }
+}
+
 /// One event.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AuditItem {

@@ -32,8 +32,8 @@ pub struct Now {
     pub servers: Option<Counted>,
     /// The numbers of active runs; `None` for a human who may not see them.
     pub runs: Option<Runs>,
-    /// Number of calls in the workspace today; `None` if it is unknown.
-    pub calls: Option<Number>,
+    /// Number of calls in the workspace today.
+    pub calls: Number,
     /// The requests that wait for a decision, the oldest first.
     pub requests: Vec<Asking>,
     /// True if more requests wait.
@@ -75,9 +75,9 @@ pub struct Number {
 /// Numbers of active runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Runs {
-    /// Those that run.
+    /// Number of runs that are running.
     pub running: Number,
-    /// Those that wait for a program that carries them out.
+    /// Number of runs that no executor has begun.
     pub pending: Number,
 }
 

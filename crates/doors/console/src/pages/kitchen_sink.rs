@@ -307,7 +307,7 @@ pub fn now_of(more: &str) -> Now {
         csrf: "token".to_owned(),
         servers: Some(Counted { all: 4, ready: 1 }),
         runs: Some(Runs { running: number(2, "runs?status=running"), pending: number(1, "runs") }),
-        calls: Some(number(1_284, "audit?kind=session.mcp.tool_called")),
+        calls: number(1_284, "audit?kind=session.mcp.tool_called"),
         requests: vec![asking("tool scope repo.write"), asking("to start the agent tester")],
         has_more_requests: true,
         held_back: vec![held_back],
@@ -336,7 +336,7 @@ pub fn first_day() -> HomePage {
     let now = Now {
         servers: Some(Counted { all: 1, ready: 1 }),
         runs: Some(Runs { running: number(0, "runs"), pending: number(0, "runs") }),
-        calls: Some(Number { count: 0, is_part: false, href: None }),
+        calls: Number { count: 0, is_part: false, href: None },
         requests: Vec::new(),
         has_more_requests: false,
         held_back: Vec::new(),

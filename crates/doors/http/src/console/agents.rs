@@ -14,7 +14,6 @@ mod inputs;
 mod keys;
 mod list;
 mod page;
-mod sent;
 mod values;
 mod verbs;
 

@@ -3,9 +3,7 @@
 use narthex_console::pages::approvals::{Decided, Outcome, RequestRow};
 use narthex_console::parts::{Moment, Words};
 use narthex_control::{GrantRequestRow, GrantRequestStatus};
-use narthex_model::{
-    AgentName, GrantDuration, GrantOf, PrincipalId, RunId, SpawnGrant, ToolScopeGrant,
-};
+use narthex_model::{AgentName, GrantDuration, GrantOf, PrincipalId, SpawnGrant, ToolScopeGrant};
 
 use super::viewer::Viewer;
 use crate::{Access, deciding::approval_path, routes::ADMIN};
@@ -70,13 +68,6 @@ pub(super) fn address(viewer: &Viewer<'_>, page: &str, pairs: &[(&str, &str)]) -
 /// The address of the requests of an agent with a status.
 pub(super) fn of_agent(viewer: &Viewer<'_>, agent: &AgentName, status: &str) -> String {
     address(viewer, "approvals", &[("status", status), ("agent", agent.as_str())])
-}
-
-/// The page of a run, if this human may open the pages of runs.
-pub(super) fn run_path(viewer: &Viewer<'_>, run: RunId) -> Option<String> {
-    let runs = viewer.path("runs");
-    let is_there = viewer.nav.iter().any(|link| link.href == runs);
-    is_there.then(|| format!("{runs}/{}", run.to_text()))
 }
 
 /// The end of a request; `None` while it waits.

@@ -306,16 +306,9 @@ async fn last_event(
         None => known.account.name.to_string(),
     };
     let query = AuditQuery {
-        workspace: Some(viewer.workspace.clone()),
         actor,
-        resource: String::new(),
         run: run.unwrap_or_default(),
-        kind: String::new(),
-        since: SystemTime::UNIX_EPOCH,
-        until: None,
-        is_ascending: false,
-        after: None,
-        limit: 1,
+        ..AuditQuery::newest(Some(viewer.workspace.clone()), 1)
     };
     let found = viewer.control().audit_list(&query).await?;
     let time = found.items.first().and_then(|item| item.event.get("time"));

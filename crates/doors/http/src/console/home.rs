@@ -104,7 +104,7 @@ async fn now(viewer: &Viewer<'_>, waits: &Waits) -> Result<Now, Problem> {
         csrf: viewer.csrf.clone(),
         servers: viewer.sees_servers().then_some(Counted { all: on.len(), ready }),
         runs: runs(viewer).await?,
-        calls: Some(calls(viewer).await?),
+        calls: calls(viewer).await?,
         requests: waits.requests.iter().take(SHOWN).map(asking).collect(),
         has_more_requests: waits.has_more || waits.requests.len() > SHOWN,
         held_back: waits.reviews.iter().map(|one| held_back(viewer, one)).collect(),
@@ -168,8 +168,7 @@ async fn steps(viewer: &Viewer<'_>, now: &Now) -> Result<Vec<Step>, Problem> {
     if !viewer.sees_servers() {
         return Ok(Vec::new());
     }
-    let has_called =
-        now.calls.as_ref().is_some_and(|calls| calls.count > 0) || has_called(viewer).await?;
+    let has_called = now.calls.count > 0 || has_called(viewer).await?;
     if has_called {
         return Ok(Vec::new());
     }
@@ -206,16 +205,8 @@ async fn steps(viewer: &Viewer<'_>, now: &Now) -> Result<Vec<Step>, Problem> {
 /// True if the audit has a call of a tool in this workspace.
 async fn has_called(viewer: &Viewer<'_>) -> Result<bool, Problem> {
     let query = AuditQuery {
-        workspace: Some(viewer.workspace.clone()),
-        actor: String::new(),
-        resource: String::new(),
-        run: String::new(),
         kind: CALLED.to_owned(),
-        since: SystemTime::UNIX_EPOCH,
-        until: None,
-        is_ascending: false,
-        after: None,
-        limit: 1,
+        ..AuditQuery::newest(Some(viewer.workspace.clone()), 1)
     };
     Ok(!viewer.control().audit_list(&query).await?.items.is_empty())
 }

@@ -118,8 +118,7 @@ fn links(viewer: &Viewer<'_>, row: &ServerRow, signs_in: bool) -> Vec<MendingLin
     let link =
         |label: &str, href| MendingLink { label: Words::new(label), href, is_primary: false };
     let mut links = Vec::new();
-    let secrets = viewer.path("secrets");
-    if viewer.nav.iter().any(|link| link.href == secrets) {
+    if let Some(secrets) = viewer.in_nav("secrets") {
         match unset_secret(row) {
             Some(name) => links.push(MendingLink {
                 is_primary: true,

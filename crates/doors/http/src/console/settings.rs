@@ -10,7 +10,6 @@ mod limits;
 mod members;
 mod outbound;
 mod roles;
-mod sent;
 mod sign_in;
 mod tab;
 mod tokens;

@@ -143,6 +143,12 @@ impl<'a> Viewer<'a> {
         }
     }
 
+    /// The path of a page that the navigation names; `None` if the human may not open it.
+    pub(super) fn in_nav(&self, page: &str) -> Option<String> {
+        let path = self.path(page);
+        self.nav.iter().any(|link| link.href == path).then_some(path)
+    }
+
     /// The path of a page of this workspace.
     pub(super) fn in_workspace(&self, rest: &str) -> String {
         format!("/w/{}/{rest}", self.workspace)

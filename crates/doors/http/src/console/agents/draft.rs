@@ -6,10 +6,12 @@ use serde_json::{Map, Value, json};
 
 use super::{
     around::Around,
-    sent::{NAME_MAX, Sent},
     values::{KEPT, Kind, is_secret, object},
 };
+use crate::console::sent::Sent;
 
+/// The longest name of a field.
+const NAME_MAX: usize = 100;
 /// Most capabilities that have a box each. More are names in a line.
 pub(super) const BOXES: usize = 40;
 

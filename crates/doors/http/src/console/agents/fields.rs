@@ -14,9 +14,9 @@ use super::{
     around::{Around, Server},
     draft::{BOXES, members},
     faults::Faults,
-    sent::Sent,
     values::Kind,
 };
+use crate::console::sent::Sent;
 
 /// Most options of a choice. More are a text.
 pub(super) const OPTIONS: usize = 200;

@@ -7,9 +7,9 @@ use serde_json::{Map, Value};
 use super::{
     faults::Faults,
     fields::{choice, params_of},
-    sent::Sent,
     values::{Kind, object, scope_keys},
 };
+use crate::console::sent::Sent;
 
 /// Most keys of the scope that have a field each.
 const KEYS: usize = 40;

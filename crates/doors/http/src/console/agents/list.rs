@@ -23,7 +23,6 @@ use super::{
     faults::Faults,
     filter,
     page::{list_of, path_of},
-    sent::Sent,
 };
 use crate::{
     Access,
@@ -33,6 +32,7 @@ use crate::{
         asked,
         frame::{self, Head, frame},
         live,
+        sent::Sent,
         viewer::Viewer,
     },
     problem::Problem,

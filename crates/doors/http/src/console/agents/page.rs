@@ -17,7 +17,6 @@ use super::{
     faults::Faults,
     fields::Sketch,
     inputs,
-    sent::Sent,
 };
 use crate::{
     Access,
@@ -26,6 +25,7 @@ use crate::{
         frame::{self, Head, frame},
         links::Links,
         live,
+        sent::Sent,
         viewer::Viewer,
     },
     problem::Problem,

@@ -14,13 +14,13 @@ use super::{
     draft::Draft,
     inputs,
     page::{Open, definition_of, list_of, path_of, render},
-    sent::Sent,
 };
 use crate::{
     Access,
     body::RequestBody,
     console::{
         answer::{self, Answered},
+        sent::Sent,
         viewer::Viewer,
     },
     problem::Problem,

@@ -1,6 +1,6 @@
 //! The past of an agent that asks: the calls of its run, and its earlier requests.
 
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::Duration;
 
 use narthex_audit::kind;
 use narthex_console::{
@@ -36,17 +36,11 @@ pub(super) async fn calls(
     }
     let run = row.run.to_text();
     let query = AuditQuery {
-        workspace: Some(viewer.workspace.clone()),
-        actor: String::new(),
-        resource: String::new(),
         run: run.clone(),
         kind: kind::TOOL_CALLED.to_owned(),
-        since: UNIX_EPOCH,
         // Times of the audit are whole milliseconds.
         until: Some(row.requested_at + Duration::from_millis(1)),
-        is_ascending: false,
-        after: None,
-        limit: CALLS,
+        ..AuditQuery::newest(Some(viewer.workspace.clone()), CALLS)
     };
     let found = viewer.control().audit_list(&query).await?;
     let events: Vec<_> = found.items.iter().map(|item| &item.event).collect();

@@ -9,9 +9,11 @@ use narthex_model::ErrorKind;
 use serde_json::Value;
 
 use crate::{
-    console::{asked, viewer::Viewer},
+    Access,
+    console::{asked, links, viewer::Viewer},
     problem::Problem,
     request_warnings::warnings,
+    routes::SEE_RUNS,
 };
 
 /// Maximum number of characters of arguments: all that are stored, also if many are invisible.
@@ -29,11 +31,12 @@ pub(super) async fn facts(viewer: &Viewer<'_>, row: &GrantRequestRow) -> Result<
     if let Some(user) = &row.user {
         facts.push(fact("driven by", &asked::driver(viewer, user), None));
     }
-    facts.push(fact("run", &row.run.to_text(), asked::run_path(viewer, row.run)));
+    let run = row.run.to_text();
+    facts.push(fact("run", &run, links::run(viewer, &run)));
     if let Some(session) = row.session {
         let session = session.to_text();
-        let list = asked::address(viewer, "runs", &[("session", &session)]);
-        let list = asked::run_path(viewer, row.run).map(|_is_there| list);
+        let sees_runs = viewer.may(Access::Member(SEE_RUNS));
+        let list = sees_runs.then(|| asked::address(viewer, "runs", &[("session", &session)]));
         facts.push(fact("session", &session, list));
     }
     let asks_for = match row.of.word() {

@@ -103,16 +103,9 @@ async fn find(
 ) -> Result<Option<AuditItem>, Problem> {
     let since = place.map_or(SystemTime::UNIX_EPOCH, |place| place.happened_at);
     let query = AuditQuery {
-        workspace: viewer.audited(),
-        actor: String::new(),
-        resource: String::new(),
-        run: String::new(),
-        kind: String::new(),
         since,
         until: place.and_then(|place| place.happened_at.checked_add(MOMENT)),
-        is_ascending: false,
-        after: None,
-        limit: if place.is_some() { OF_A_MOMENT } else { 1 },
+        ..AuditQuery::newest(viewer.audited(), if place.is_some() { OF_A_MOMENT } else { 1 })
     };
     let mut items = viewer.control().audit_list(&query).await?.items.into_iter();
     Ok(match place.map(audit_cursor) {

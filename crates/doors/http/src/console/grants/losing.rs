@@ -8,7 +8,7 @@ use narthex_model::{Grant, GrantSubject};
 use narthex_runs::{RunFilter, SeenRun};
 
 use crate::{
-    console::{asked, viewer::Viewer},
+    console::{links, viewer::Viewer},
     problem::Problem,
 };
 
@@ -32,7 +32,7 @@ pub(super) async fn losing(viewer: &Viewer<'_>, grant: &Grant) -> Result<Option<
         let agent = seen.row.as_ref().map(|row| row.agent.as_str()).unwrap_or_default();
         Some(LosingRun {
             run: Words::new(&id.to_text()),
-            href: asked::run_path(viewer, id),
+            href: links::run(viewer, &id.to_text()),
             agent: Words::new(agent),
         })
     });

@@ -1,6 +1,6 @@
 //! The call itself, on the path of every call, and its answer in words.
 
-use std::{sync::Arc, time::SystemTime};
+use std::sync::Arc;
 
 use narthex_audit::kind;
 use narthex_console::{
@@ -96,16 +96,9 @@ async fn record(viewer: &Viewer<'_>, run: &str) -> Result<Option<Value>, Problem
         return Ok(None);
     }
     let query = AuditQuery {
-        workspace: Some(viewer.workspace.clone()),
-        actor: String::new(),
-        resource: String::new(),
         run: run.to_owned(),
         kind: kind::TOOL_CALLED.to_owned(),
-        since: SystemTime::UNIX_EPOCH,
-        until: None,
-        is_ascending: false,
-        after: None,
-        limit: 1,
+        ..AuditQuery::newest(Some(viewer.workspace.clone()), 1)
     };
     let page = viewer.control().audit_list(&query).await?;
     Ok(page.items.into_iter().next().map(|item| item.event))

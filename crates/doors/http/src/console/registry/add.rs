@@ -71,10 +71,9 @@ pub(super) async fn add(viewer: &Viewer<'_>, body: RequestBody) -> Answered {
 
 /// The page after the addition: that of the server, if there is a catalog in the navigation.
 fn after(viewer: &Viewer<'_>, id: &str) -> String {
-    let list = viewer.path("catalog");
-    match viewer.nav.iter().any(|link| link.href == list) {
-        true => format!("{list}/{id}?done=added"),
-        false => address(viewer, &[("added", id)]),
+    match viewer.in_nav("catalog") {
+        Some(list) => format!("{list}/{id}?done=added"),
+        None => address(viewer, &[("added", id)]),
     }
 }
 

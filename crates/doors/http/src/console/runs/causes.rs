@@ -241,10 +241,7 @@ fn place_of(
         let is_shown = viewer.sees_servers() && !server.is_empty();
         is_shown.then(|| Link { href, label: Words::new("Open its row") })
     };
-    let in_nav = |page: &str, label: &str| {
-        let href = viewer.path(page);
-        viewer.nav.iter().any(|known| known.href == href).then(|| link(href, label)).flatten()
-    };
+    let in_nav = |page: &str, label: &str| link(viewer.in_nav(page)?, label);
     let command = |line: CommandLine| Some(line.in_workspace(here).to_string());
     match place {
         Place::Nowhere => (None, None),

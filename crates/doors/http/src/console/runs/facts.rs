@@ -118,16 +118,11 @@ async fn recorded(
     }
     let Some(row) = &one.run.row else { return Ok((None, "Not recorded yet.")) };
     let query = AuditQuery {
-        workspace: Some(viewer.workspace.clone()),
-        actor: String::new(),
-        resource: String::new(),
         run: one.id.to_text(),
         kind: kind::TOOLS_SEEN.to_owned(),
         since: row.created_at,
         until: row.ended.map(|(at, _)| at + AFTER_END),
-        is_ascending: false,
-        after: None,
-        limit: 1,
+        ..AuditQuery::newest(Some(viewer.workspace.clone()), 1)
     };
     let found = viewer.control().audit_list(&query).await?;
     let Some(item) = found.items.first() else {

@@ -198,16 +198,15 @@ async fn read(viewer: &Viewer<'_>, one: &One, query: &Query) -> Result<Read, Pro
     };
     let page = u32::try_from(PAGE).unwrap_or(u32::MAX);
     let audit = AuditQuery {
-        workspace: Some(viewer.workspace.clone()),
-        actor: String::new(),
-        resource: String::new(),
         run: one.id.to_text(),
         kind: if wanted.has_requests { ALL_REQUESTS } else { kind::TOOL_CALLED }.to_owned(),
         since: began(&one.run),
         until: one.run.row.as_ref().and_then(|row| row.ended).map(|(at, _)| at + AFTER_END),
-        is_ascending: false,
         after,
-        limit: if wanted.is_free() { page } else { LOOKED_AT },
+        ..AuditQuery::newest(
+            Some(viewer.workspace.clone()),
+            if wanted.is_free() { page } else { LOOKED_AT },
+        )
     };
     let found = viewer.control().audit_list(&audit).await?;
     let mut rows = Vec::new();

@@ -159,9 +159,8 @@ fn href(viewer: &Viewer<'_>, object: &Object<'_>) -> Option<String> {
 
 /// The page of one of a list, if the list is in the human's navigation.
 pub(super) fn page(viewer: &Viewer<'_>, list: &str, id: &str) -> Option<String> {
-    let list = viewer.path(list);
-    let is_there = viewer.nav.iter().any(|link| link.href == list);
-    is_there.then(|| format!("{list}/{}", utf8_percent_encode(id, NON_ALPHANUMERIC)))
+    let list = viewer.in_nav(list)?;
+    Some(format!("{list}/{}", utf8_percent_encode(id, NON_ALPHANUMERIC)))
 }
 
 #[cfg(test)]

@@ -1,7 +1,5 @@
 //! The last requests to a server, as the audit of the workspace has them.
 
-use std::time::UNIX_EPOCH;
-
 use http::StatusCode;
 use narthex_console::{
     html,
@@ -87,16 +85,9 @@ fn asked(viewer: &Viewer<'_>, query: &Query) -> Result<AuditQuery, Problem> {
         })?),
     };
     Ok(AuditQuery {
-        workspace: Some(viewer.workspace.clone()),
-        actor: String::new(),
-        resource: String::new(),
-        run: String::new(),
         kind: KIND.to_owned(),
-        since: UNIX_EPOCH,
-        until: None,
-        is_ascending: false,
         after,
-        limit: READ,
+        ..AuditQuery::newest(Some(viewer.workspace.clone()), READ)
     })
 }
 
@@ -198,6 +189,8 @@ fn searched(found: &Found, is_older: bool) -> Words {
 
 #[cfg(test)]
 mod tests {
+    use std::time::UNIX_EPOCH;
+
     use narthex_control::AuditPlace;
     use serde_json::json;
 

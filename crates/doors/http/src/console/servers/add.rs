@@ -132,16 +132,12 @@ async fn page(viewer: &Viewer<'_>, sent: Sent, faults: Faults, status: StatusCod
         sentence: "A program or an address that has tools. All your clients get its tools.",
         same: Some(Same::new(&command, "PUT /api/servers/NAME")),
     };
-    let in_nav = |page: &str| {
-        let path = viewer.path(page);
-        viewer.nav.iter().any(|link| link.href == path).then_some(path)
-    };
     let page = ServerAddPage {
         frame: frame(viewer, head).await?,
         path: viewer.path("add-server"),
         back: viewer.path("servers"),
-        registry: in_nav("registry"),
-        catalog: in_nav("catalog"),
+        registry: viewer.in_nav("registry"),
+        catalog: viewer.in_nav("catalog"),
         fields: fields(&sent, &faults),
     };
     Ok(answer::page(status, html(&page)))

@@ -15,13 +15,13 @@ use serde_json::{Map, Value, json};
 use super::{
     faults::Faults,
     outbound::{Secrets, bare, outbound, reference, secret, taken},
-    sent::Sent,
     tab::{self, Asking, Made},
 };
 use crate::{
     body::RequestBody,
     console::{
         answer::{self, Answered},
+        sent::Sent,
         viewer::Viewer,
     },
     problem::Problem,
@@ -78,17 +78,12 @@ impl Values {
 pub(super) async fn show(viewer: &Viewer<'_>) -> Answered {
     let query = viewer.query(&["after", "done", "name"])?;
     let all = outbound(viewer)?.channels(&viewer.workspace).await?;
-    let mut rest = all.iter().filter(|row| row.name.as_str() > query.text("after"));
-    let shown: Vec<_> = rest.by_ref().take(tab::ROWS).collect();
-    let next = rest.next().and(shown.last());
-    let next = next.map(|last| tab::address(viewer, TAB, &[("after", last.name.as_str())]));
-    let words = Words::new(&format!("{} of {} channels", shown.len(), all.len()));
+    let rest = all.iter().filter(|row| row.name.as_str() > query.text("after"));
+    let counted = format!("{} channels", all.len());
+    let (shown, more) = tab::first(viewer, TAB, rest, &counted, |row| row.name.to_string());
     let pieces = match shown.is_empty() {
         true => vec![Piece::Empty(empty(viewer))],
-        false => vec![
-            Piece::Rows(shown.iter().map(|row| item(viewer, row)).collect()),
-            Piece::More { words, next },
-        ],
+        false => vec![Piece::Rows(shown.iter().map(|row| item(viewer, row)).collect()), more],
     };
     let head = tab::head(
         viewer,

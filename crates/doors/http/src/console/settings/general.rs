@@ -13,12 +13,11 @@ use serde_json::{Map, Value, json};
 
 use super::{
     faults::Faults,
-    sent::Sent,
     tab::{self, Made},
 };
 use crate::{
     body::RequestBody,
-    console::{answer::Answered, viewer::Viewer},
+    console::{answer::Answered, sent::Sent, viewer::Viewer},
 };
 
 const TAB: &str = "settings";

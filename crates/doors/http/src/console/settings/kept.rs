@@ -14,12 +14,11 @@ use serde_json::{Value, json};
 
 use super::{
     faults::Faults,
-    sent::Sent,
     tab::{self, AUDITORS, Asking, Made, SURE},
 };
 use crate::{
     body::RequestBody,
-    console::{answer::Answered, viewer::Viewer},
+    console::{answer::Answered, sent::Sent, viewer::Viewer},
     problem::Problem,
 };
 

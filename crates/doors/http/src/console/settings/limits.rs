@@ -12,13 +12,12 @@ use serde_json::{Map, Value, json};
 
 use super::{
     faults::Faults,
-    sent::Sent,
     tab::{self, Made},
     usage,
 };
 use crate::{
     body::RequestBody,
-    console::{answer::Answered, viewer::Viewer},
+    console::{answer::Answered, sent::Sent, viewer::Viewer},
     problem::Problem,
 };
 

@@ -17,7 +17,6 @@ use serde_json::json;
 use super::{
     faults::Faults,
     roles,
-    sent::Sent,
     tab::{self, Asking, Made},
 };
 use crate::{
@@ -25,6 +24,7 @@ use crate::{
     body::RequestBody,
     console::{
         answer::{self, Answered},
+        sent::Sent,
         viewer::Viewer,
     },
     problem::Problem,
@@ -45,15 +45,13 @@ pub(super) async fn show(viewer: &Viewer<'_>) -> Answered {
     let query = viewer.query(&["after", "done", "name"])?;
     let mut all = viewer.control().members(&viewer.workspace)?;
     all.sort_by(|one, other| one.name.as_str().cmp(other.name.as_str()));
-    let mut rest = all.iter().filter(|one| one.name.as_str() > query.text("after"));
-    let shown: Vec<_> = rest.by_ref().take(tab::ROWS).collect();
-    let next = rest.next().and(shown.last());
-    let next = next.map(|last| tab::address(viewer, TAB, &[("after", last.name.as_str())]));
-    let words = Words::new(&format!("{} of {} members", shown.len(), all.len()));
+    let rest = all.iter().filter(|one| one.name.as_str() > query.text("after"));
+    let counted = format!("{} members", all.len());
+    let (shown, more) = tab::first(viewer, TAB, rest, &counted, |one| one.name.to_string());
     let rows = shown.iter().map(|one| row(viewer, one)).collect();
     let pieces = match shown.is_empty() {
         true => vec![Piece::Empty(empty(viewer))],
-        false => vec![Piece::Rows(rows), Piece::More { words, next }],
+        false => vec![Piece::Rows(rows), more],
     };
     let head = tab::head(
         viewer,

@@ -9,7 +9,8 @@ use narthex_console::{
 };
 use narthex_model::{Role, Roles};
 
-use super::{faults::Faults, sent::Sent};
+use super::faults::Faults;
+use crate::console::sent::Sent;
 
 /// The name of a role's box.
 fn name(role: Role) -> String {

@@ -4,18 +4,20 @@
 use http::StatusCode;
 use narthex_console::{
     Told, html,
-    pages::settings::{Card, Cell, Form, Primary, SettingsConfirmPage, SettingsPage, Tab, Tabs},
+    pages::settings::{
+        Card, Cell, Form, Piece, Primary, SettingsConfirmPage, SettingsPage, Tab, Tabs,
+    },
     parts::{Same, Words},
 };
 use narthex_model::command::CommandLine;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
-use super::sent::Sent;
 use crate::{
     Access,
     console::{
         answer::{self, Answered},
         frame::{Head, frame},
+        sent::Sent,
         viewer::Viewer,
     },
     problem::Problem,
@@ -26,7 +28,7 @@ use crate::{
 pub(super) const ADMINS: Access = Access::Member(ADMIN);
 pub(super) const AUDITORS: Access = Access::Member(AUDIT);
 pub(super) const MEMBERS: Access = Access::Member(EVERY);
-/// Those who may read names of secrets, and so the channels.
+/// The roles that may read names of secrets, and so the channels.
 pub(super) const NAMERS: Access = Access::Member(NAMES);
 
 /// Number of rows of one page.
@@ -104,6 +106,25 @@ impl Asking {
         let page = SettingsConfirmPage { frame, effects, facts, form, back };
         Ok(answer::page(StatusCode::OK, html(&page)))
     }
+}
+
+/// The first rows of a list, and the link to those behind them.
+///
+/// `rest` are the rows behind the place in the address, `counted` is the number of all with their
+/// name, and `key` gives the place of a row in the address.
+pub(super) fn first<R>(
+    viewer: &Viewer<'_>,
+    tab: &str,
+    rest: impl Iterator<Item = R>,
+    counted: &str,
+    key: impl Fn(&R) -> String,
+) -> (Vec<R>, Piece) {
+    let mut rest = rest;
+    let shown: Vec<_> = rest.by_ref().take(ROWS).collect();
+    let last = rest.next().and(shown.last());
+    let next = last.map(|last| address(viewer, tab, &[("after", &key(last))]));
+    let words = Words::new(&format!("{} of {counted}", shown.len()));
+    (shown, Piece::More { words, next })
 }
 
 /// The tabs that the human may open.

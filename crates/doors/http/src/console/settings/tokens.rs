@@ -19,7 +19,6 @@ use serde_json::json;
 use super::{
     faults::Faults,
     roles,
-    sent::Sent,
     tab::{self, Asking, Made},
 };
 use crate::{
@@ -27,6 +26,7 @@ use crate::{
     console::{
         answer::{self, Answered},
         frame::frame,
+        sent::Sent,
         viewer::Viewer,
     },
     problem::Problem,
@@ -43,17 +43,12 @@ pub(super) async fn show(viewer: &Viewer<'_>) -> Answered {
     let mut all = viewer.control().service_tokens(&viewer.workspace)?;
     all.sort_by_key(|one| (!one.is_live(now), Reverse(one.row.created_at)));
     let skipped = all.iter().position(|one| one.row.id.as_str() == after);
-    let mut rest = all.iter().skip(skipped.map_or(0, |place| place + 1));
-    let shown: Vec<_> = rest.by_ref().take(tab::ROWS).collect();
-    let next = rest.next().and(shown.last());
-    let next = next.map(|last| tab::address(viewer, TAB, &[("after", last.row.id.as_str())]));
-    let words = Words::new(&format!("{} of {} tokens", shown.len(), all.len()));
+    let rest = all.iter().skip(skipped.map_or(0, |place| place + 1));
+    let counted = format!("{} tokens", all.len());
+    let (shown, more) = tab::first(viewer, TAB, rest, &counted, |one| one.row.id.to_string());
     let pieces = match shown.is_empty() {
         true => vec![Piece::Empty(empty(viewer))],
-        false => vec![
-            Piece::Rows(shown.iter().map(|one| item(viewer, one, now)).collect()),
-            Piece::More { words, next },
-        ],
+        false => vec![Piece::Rows(shown.iter().map(|one| item(viewer, one, now)).collect()), more],
     };
     let head = tab::head(
         viewer,

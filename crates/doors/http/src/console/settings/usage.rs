@@ -2,7 +2,7 @@
 
 use narthex_console::{
     pages::settings::{Card, Cell, Piece, Table},
-    parts::{Empty, Words},
+    parts::Empty,
 };
 use narthex_control::{Usage, UsageRow};
 use narthex_model::{TrafficLimits, command::narthex};
@@ -37,12 +37,10 @@ pub(super) async fn cards(
         .map(|row| (format!("{},{}", row.kind.as_str(), row.name), row))
         .collect();
     parts.sort_unstable_by(|one, other| one.0.cmp(&other.0));
-    let count = parts.len();
-    let mut rest = parts.into_iter().filter(|(key, _)| key.as_str() > after);
-    let shown: Vec<_> = rest.by_ref().take(tab::ROWS).collect();
-    let next = rest.next().and(shown.last());
-    let next = next.map(|(key, _)| tab::address(viewer, "settings/limits", &[("after", key)]));
-    let words = Words::new(&format!("{} of {count} agents and servers", shown.len()));
+    let counted = format!("{} agents and servers", parts.len());
+    let rest = parts.into_iter().filter(|(key, _)| key.as_str() > after);
+    let (shown, more) =
+        tab::first(viewer, "settings/limits", rest, &counted, |(key, _)| key.clone());
     let pieces = match shown.is_empty() {
         true => vec![Piece::Empty(empty(viewer))],
         false => vec![
@@ -57,7 +55,7 @@ pub(super) async fn cards(
                 ],
                 rows: table(viewer, &shown).await?,
             }),
-            Piece::More { words, next },
+            more,
         ],
     };
     let sentence = "Each has limits of its own, which count beside those of the workspace.";

@@ -27,16 +27,8 @@ impl Calls {
             return None;
         }
         let query = AuditQuery {
-            workspace: Some(viewer.workspace.clone()),
-            actor: String::new(),
-            resource: String::new(),
-            run: String::new(),
             kind: kind::TOOL_CALLED.to_owned(),
-            since: SystemTime::UNIX_EPOCH,
-            until: None,
-            is_ascending: false,
-            after: None,
-            limit: CALLS,
+            ..AuditQuery::newest(Some(viewer.workspace.clone()), CALLS)
         };
         match viewer.control().audit_list(&query).await {
             Ok(page) => Some(Self::of(&page.items)),

@@ -256,8 +256,8 @@ async fn filters_and_names_are_in_the_address() {
     assert!(values(&found, "main a", "href").contains(&format!("{LIST}/mail")));
 }
 
-/// A draft is told as one in the list, on its page and in its form, and one button finishes it. A
-/// later switch-off is none.
+/// The list, the page and the form of a draft call it a draft, and one button enables it. An entry
+/// that is disabled later is no draft.
 #[tokio::test]
 async fn a_draft_is_enabled_by_its_button() {
     let site = site().await;

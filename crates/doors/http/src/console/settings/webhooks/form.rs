@@ -16,10 +16,10 @@ use crate::{
     body::RequestBody,
     console::{
         answer::Answered,
+        sent::Sent,
         settings::{
             faults::Faults,
             outbound::{Secrets, bare, outbound, reference, taken},
-            sent::Sent,
             tab::{self, Made},
         },
         viewer::Viewer,

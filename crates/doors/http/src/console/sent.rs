@@ -1,15 +1,15 @@
-//! The form of a capability or an agent as a browser sends it. Its fields depend on the object.
+//! A form whose fields have names of any kind, as a browser sends it.
 
 use std::collections::BTreeMap;
 
+use narthex_console::parts::{Words, form::line_breaks};
+use narthex_model::ErrorKind;
 use serde::Deserialize;
 
-use crate::console::viewer::Form;
+use super::viewer::Form;
+use crate::problem::Problem;
 
-/// The longest name of a field.
-pub(super) const NAME_MAX: usize = 100;
-
-/// A form whose fields have names of any kind.
+/// The fields of a form. [`Sent::only`] refuses unknown ones, where the page knows them all.
 #[derive(Deserialize)]
 pub(super) struct Sent {
     csrf: String,
@@ -24,9 +24,21 @@ impl Form for Sent {
 }
 
 impl Sent {
+    /// Refuses fields that the page does not have.
+    pub(super) fn only(self, is_known: impl Fn(&str) -> bool) -> Result<Self, Problem> {
+        match self.fields.keys().find(|name| !is_known(name)) {
+            None => Ok(self),
+            Some(unknown) => {
+                let name = Words::within(unknown, 60);
+                let text = format!("the form has no field `{name}`; reload its page, and send it");
+                Err(Problem::new(ErrorKind::Invalid, text))
+            }
+        }
+    }
+
     /// The text of a field, with plain line breaks.
     pub(super) fn get(&self, name: &str) -> Option<String> {
-        self.fields.get(name).map(|text| narthex_console::parts::form::line_breaks(text))
+        self.fields.get(name).map(|text| line_breaks(text))
     }
 
     /// The text of a field without space around it; empty without the field.
